@@ -29,6 +29,7 @@ export const MANY_CASES = [
   'src/backends/dynamodb/bucket/group/plan-group-soundness.test.ts',
   'src/core/bucket/bucket-writes.test.ts',
   'src/core/bucket/decide.test.ts',
+  'tests/oracle/features.test.ts',
   'tests/oracle/oracle.test.ts',
   'tests/fuzz/limit.test.ts',
   'tests/fuzz/manifest.test.ts',
@@ -37,6 +38,8 @@ export const MANY_CASES = [
   'tests/integration/resident-takes.test.ts',
   'tests/integration/same-answers.test.ts',
   'tests/integration/stream/usage.test.ts',
+  'tests/server/every-operation-dynamodb.test.ts',
+  'tests/server/every-operation.test.ts',
 ];
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */

@@ -40,7 +40,8 @@ interface Change {
 /** Cached, so that parsing hardly adds to the measured CPU. */
 const parsedChanges = new Map<string, readonly Change[]>();
 
-function updated(stored: Item, input: UpdateInput): Item {
+/** The item after an update. */
+export function updated(stored: Item, input: UpdateInput): Item {
   const { UpdateExpression = '', ExpressionAttributeNames: names = {}, ExpressionAttributeValues: values = {} } = input;
   let changes = parsedChanges.get(UpdateExpression);
   if (changes === undefined) parsedChanges.set(UpdateExpression, (changes = parseChanges(UpdateExpression)));

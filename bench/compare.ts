@@ -8,8 +8,12 @@ import { dynamodbRows } from './dynamodb.js';
 import { embeddedRows } from './embedded.js';
 import { takeFromFile } from './file-takers.js';
 import { growth } from './growth.js';
+import { httpRows } from './http.js';
+import { askForBench } from './http-client.js';
+import { serveForBench } from './http-server.js';
 import { showOwnCpu } from './own-cpu.js';
 import { processRows } from './processes.js';
+import { serveQuickStore } from './quick-store.js';
 import { redisRows } from './redis.js';
 import { showRivals } from './rivals.js';
 import { ALL, ARGUMENTS, FLAGS } from './settings.js';
@@ -28,6 +32,7 @@ const PARTS: Readonly<Record<string, () => Promise<void>>> = {
   clients: () => showOnDynamoDB('Requests without the AWS SDK', clientRows),
   dynamodb: () => showOnDynamoDB('Headgate on DynamoDB', dynamodbRows),
   processes: () => showOnDynamoDB('Many processes on one bucket', processRows),
+  http: () => show(`The HTTP server, ${NODE}; ratio: headgate / peer, or headgate / most`, httpRows()),
   rivals: showRivals,
   growth,
 };
@@ -43,6 +48,9 @@ const MORE_PARTS: typeof PARTS = {
 const CHILDREN: typeof PARTS = {
   'file-taker': () => takeFromFile(ARGUMENTS[1] ?? ''),
   'bucket-taker': async () => takeFromBuckets(),
+  'http-client': async () => askForBench(),
+  'http-server': () => serveForBench(ARGUMENTS[1] ?? ''),
+  'quick-store': () => serveQuickStore(ARGUMENTS[1] ?? ''),
 };
 
 /** Prints each row when it is measured, and all rows as a table at the end. */

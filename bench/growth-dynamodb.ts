@@ -8,7 +8,7 @@ import { RateLimiter } from '../src/limiter/rate-limiter.js';
 import { clientOf, createTables, leanReach, TABLE } from './dynamodb-peers.js';
 import { acquirer, fill, holderPoints, keysOf, levelPoints, limitPoints, type Open, plenty } from './growth-points.js';
 import { heapGrowth } from './heap.js';
-import { ALL, sized } from './settings.js';
+import { sized } from './settings.js';
 import { type Point, printSeries } from './series.js';
 
 const PATIENCE_MS = 30_000;
@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000;
 const NEVER_PACED = { paceAbove: -1, splitAbove: Infinity };
 const ALWAYS_SPLIT = { paceAbove: 0, splitAbove: -1 };
 /** The images of 20,000 buckets are cached. */
-const BUCKETS = [1_000, 10_000, ...(ALL ? [30_000] : [])].map(sized);
+const BUCKETS = [1_000, 10_000, 30_000].map(sized);
 
 /** CPU of this process, which sends one request per acquire and level to the engine. */
 export async function growthOnDynamoDB(): Promise<void> {

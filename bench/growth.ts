@@ -26,7 +26,7 @@ export async function growth(): Promise<void> {
   await printSeries('memory, buckets', await memoryPoints());
   await printFileSeries();
   await printSeries('config cache alone, entities', await cachePoints(lookUpConfig));
-  await printSeries('DynamoDB bucket cache alone, buckets', await cachePoints(lookUpBucket));
+  await printSeries('DynamoDB image cache alone, buckets', await cachePoints(lookUpBucket));
   const engine = findEngine('dynoxide');
   if (engine.status === 'unavailable') console.log(`\nDynamoDB: skipped, ${engine.reason}`);
   else await growthOnDynamoDB();

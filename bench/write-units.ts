@@ -32,7 +32,7 @@ export async function withWriteMeter<T>(
 }
 
 /** AWS bills a write whose condition failed like a successful one, but reports no units for it. All items here are below 1 KB. */
-function unitsOf(requests: RequestLog): number {
+export function unitsOf(requests: RequestLog): number {
   return requests.consumed().writeUnits + requests.recorded.filter(isRefused).length;
 }
 

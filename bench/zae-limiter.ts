@@ -1,6 +1,7 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
@@ -18,14 +19,13 @@ const ZAE_TABLE = 'zae-bench';
 const AT_ONCE = 256;
 const ROUND_MS = 1_000;
 const MANY = sized(10_000);
+const INSTALL_MS = 120_000;
 
 /** Both on the same engine, with two limits per key: Headgate in this process, zae-limiter in one of Python. */
 export async function* zaeLimiterRows(): AsyncGenerator<Row> {
-  const folder = process.env['HEADGATE_ZAE_LIMITER'];
-  const python = join(folder ?? '', RELEASE, 'bin', 'python');
-  if (folder === undefined || !existsSync(python)) {
-    const reason = folder === undefined ? 'HEADGATE_ZAE_LIMITER names no folder' : `${python} does not exist`;
-    console.log(`zae-limiter ${RELEASE}: skipped, ${reason}`);
+  using installed = installZae();
+  if ('reason' in installed) {
+    console.log(`zae-limiter ${RELEASE}: skipped, ${installed.reason}`);
     return;
   }
   await using engine = await startEngine('dynoxide');
@@ -33,7 +33,7 @@ export async function* zaeLimiterRows(): AsyncGenerator<Row> {
   await createTables(client);
   await createZaeTable(client);
   client.destroy();
-  const child = startZae(python, engine);
+  const child = startZae(installed.python, engine);
   const figures = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   try {
     for (const [count, where] of [[1, 'one bucket'] as const, [MANY, '10,000 buckets'] as const]) {
@@ -57,6 +57,31 @@ export async function* zaeLimiterRows(): AsyncGenerator<Row> {
       await once(child, 'exit');
     }
   }
+}
+
+type Installed = Disposable & ({ readonly python: string } | { readonly reason: string });
+
+/** The release in the folder that `HEADGATE_ZAE_LIMITER` names, else one that is installed for this run, if PyPI answers. */
+function installZae(): Installed {
+  const given = process.env['HEADGATE_ZAE_LIMITER'];
+  if (given !== undefined) {
+    const python = join(given, RELEASE, 'bin', 'python');
+    const found = existsSync(python) ? { python } : { reason: `${python} does not exist` };
+    return { ...found, [Symbol.dispose]: () => {} };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-zae-'));
+  const remove = { [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+  const python = join(folder, 'bin', 'python');
+  const steps = [
+    ['python3', '-m', 'venv', folder],
+    [python, '-m', 'pip', 'install', '--quiet', `zae-limiter==${RELEASE}`],
+  ] as const;
+  for (const [command, ...args] of steps) {
+    const { status, error } = spawnSync(command, args, { stdio: 'ignore', timeout: INSTALL_MS });
+    if (status !== 0)
+      return { reason: `${command} ${args.join(' ')}: ${error?.message ?? `status ${status}`}`, ...remove };
+  }
+  return { python, ...remove };
 }
 
 /** Without a stream, for the reason that `createTables` names. The layouts of both have the same keys and indexes. */

@@ -76,6 +76,11 @@ export interface ConsumeRequest {
   readonly leaseId: string | null;
   /** The entity first, then its parents. Either every level grants or nothing is taken. */
   readonly levels: readonly LevelAsk[];
+  /**
+   * The limit that may be cut. Its asks have `atMost`, except where the limit is a shadow. Every level that has the limit
+   * takes the same amount: what the level with the least can give.
+   */
+  readonly atMost?: string;
   /** Writes all levels in one transaction, even where that costs more: a crash cannot leave only some levels charged. */
   readonly atomic?: boolean;
 }

@@ -98,11 +98,14 @@ export type {
   EntityPaused,
   EntityResumed,
   LeaseEnded,
+  LimitAsked,
   LimiterEvent,
   LimitViolation,
   OutageBegan,
   OutageEnded,
+  ProviderThrottled,
   ShardsChanged,
+  SlotsHeld,
 } from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
 export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';

@@ -1,10 +1,12 @@
-import { buildSync } from 'esbuild';
+import { buildSync, transformSync } from 'esbuild';
 import { readdirSync, readFileSync } from 'node:fs';
 import { sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import {
   awsStaysInItsLayers,
+  classesOf,
+  classesStayShort,
   coreIsPure,
   entryHasOnlyNamedExports,
   filesStayShort,
@@ -13,6 +15,7 @@ import {
   importsPointDown,
   isTest,
   kindsAreAskedInCore,
+  MAX_CLASS_LINES,
   MAX_LINES,
   noCycles,
   noDefaultExports,
@@ -266,6 +269,41 @@ describe('the length of files', () => {
   test('a file with one line too many is reported', () => {
     const files = planted({ 'a.ts': 'x\n'.repeat(MAX_LINES), 'b.ts': 'x\n'.repeat(MAX_LINES + 1) });
     expect(filesStayShort(files)).toEqual([`b.ts has ${MAX_LINES + 1} lines`]);
+  });
+});
+
+describe('the length of classes', () => {
+  test(`no class of this tree is longer than ${MAX_CLASS_LINES} lines`, () => {
+    expect(classesStayShort(src)).toEqual([]);
+  });
+
+  test('the rule sees every class that the compiler sees', () => {
+    const seen = src.map((file) => [file.path, sorted(classesOf(file).map(({ name }) => name))]);
+    const printed = src.map(({ path, text }) => {
+      const { code } = transformSync(text, { loader: 'ts' });
+      const names = Array.from(code.matchAll(/^[^"'`\n]*\bclass\b(?: (?!extends\b)(\w+))?.*\{/gm), ([, name]) => name);
+      return [path, sorted(names.map((name) => name ?? '(unnamed)'))];
+    });
+    expect(seen.flatMap(([, names]) => names).length).toBeGreaterThan(50);
+    expect(seen).toEqual(printed);
+  });
+
+  test.each([
+    ['a class', 'class A {', '}'],
+    ['an exported class', 'export class A<T> extends B<T> {', '}'],
+    ['an abstract class', 'export abstract class A {', '}'],
+    ['a class inside a function', '  class A {', '  }'],
+    ['a class expression', 'const b = class A {', '};'],
+  ])('%s with one line too many is reported', (_, first, last) => {
+    const withLines = (count: number): string =>
+      [first, ...Array<string>(count - 2).fill('    // why'), last].join('\n');
+    const files = planted({ 'a.ts': withLines(MAX_CLASS_LINES), 'b.ts': withLines(MAX_CLASS_LINES + 1) });
+    expect(classesStayShort(files)).toEqual([`b.ts: class A has ${MAX_CLASS_LINES + 1} lines`]);
+  });
+
+  test('a comment or a text with the word class is not taken for one', () => {
+    const text = [`// class A {`, ` * class B {`, `const c = 'class D {';`, `const e = { class: 1 };`].join('\n');
+    expect(classesOf({ path: 'a.ts', text })).toEqual([]);
   });
 });
 

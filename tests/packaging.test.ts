@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, sep } from 'node:path';
+import { join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -21,6 +21,7 @@ const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
 /** A project that has installed only the packed package. */
 let consumer: string;
+let tarballBytes: number;
 
 beforeAll(() => {
   if (!existsSync(join(ROOT, 'dist/index.js')))
@@ -28,8 +29,9 @@ beforeAll(() => {
   consumer = mkdtempSync(join(tmpdir(), 'headgate-consumer-'));
   write('package.json', JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
   const [packed] = JSON.parse(npm(ROOT, 'pack', '--json', '--ignore-scripts', '--pack-destination', consumer)) as [
-    { filename: string },
+    { filename: string; size: number },
   ];
+  tarballBytes = packed.size;
   npm(consumer, 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', join(consumer, packed.filename));
   linkNodeTypes();
 }, 60_000);
@@ -47,7 +49,7 @@ describe('the tarball', () => {
   test('the tarball contains the build, the licence and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
-        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|dist\/dashboard\/[\w-]+\.(?:css|svg)|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|dist\/dashboard\/[\w-]+\.(?:css|svg)|grafana\/headgate\.json|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
           path,
         ),
     );
@@ -115,6 +117,17 @@ describe('imports on this version of Node', () => {
   });
 });
 
+test('telemetry loads no package: OpenTelemetry is handed in by the app', () => {
+  write(
+    'telemetry.mjs',
+    `import { LimiterMetrics, openTelemetry } from 'headgate/telemetry';
+     import { CloudWatchMetrics } from 'headgate/cloudwatch';
+     new CloudWatchMetrics({ write: (line) => console.log(JSON.parse(line)['headgate.store.outage']) }).flush();
+     console.log(typeof openTelemetry({}).onEvent, new LimiterMetrics().render().includes('headgate_store_outage 0'));`,
+  );
+  expect(node('telemetry.mjs')).toBe('0\nfunction true\n');
+});
+
 describe('the command line', () => {
   const bin = (...args: readonly string[]): string => npm(consumer, 'exec', '--offline', '--', 'headgate', ...args);
 
@@ -133,6 +146,18 @@ describe('the command line', () => {
   test('an installed package finds its dashboard', () => {
     const script = `import { readDashboard } from 'headgate/server'; console.log([...readDashboard().keys()].length);`;
     expect(node('--input-type=module', '-e', script)).toBe('3\n');
+  });
+
+  test('the tarball is smaller than 1.5 MB', () => {
+    expect(tarballBytes).toBeLessThan(1_500_000);
+  });
+
+  test("import 'headgate' loads no code of the server, and import 'headgate/server' does", () => {
+    const ofServer = /notFoundHandler|getRequestListener|safeParse/;
+    const loading = (entry: string): string[] => loadedWith(entry).filter((path) => ofServer.test(textOf(path)));
+    expect(loading('dist/index.js')).toEqual([]);
+    expect(loading('dist/client/index.js')).toEqual([]);
+    expect(loading('dist/server/index.js').length).toBeGreaterThan(0);
   });
 
   test('the library contains no code of the libraries of the command line', () => {
@@ -264,6 +289,21 @@ function plainEnvironment(): NodeJS.ProcessEnv {
 function linkNodeTypes(): void {
   mkdirSync(join(consumer, 'node_modules/@types'));
   symlinkSync(join(ROOT, 'node_modules/@types/node'), join(consumer, 'node_modules/@types/node'), 'junction');
+}
+
+function textOf(path: string): string {
+  return readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8');
+}
+
+/** The files of the package that importing an entry loads: its static imports, and theirs. */
+function loadedWith(entry: string): string[] {
+  const loaded = new Set([entry]);
+  for (const path of loaded) {
+    for (const [, specifier = ''] of textOf(path).matchAll(/^(?:import|export)\b[^'"();]*?["'](\.[^"']+)["']/gm)) {
+      loaded.add(posix.join(posix.dirname(path), specifier));
+    }
+  }
+  return [...loaded];
 }
 
 function packedFiles(): string[] {

@@ -229,6 +229,38 @@ export const filesStayShort: Rule = (files) =>
     return lines > MAX_LINES ? [`${path} has ${lines} lines`] : [];
   });
 
+export const MAX_CLASS_LINES = 150;
+
+/** A line of code that begins a class, with its indentation and its name. Comments and text begin otherwise. */
+const CLASS = /^([ \t]*)(?:[\w$<>[\]:, ]+ = |return |export |default |abstract )*class\b(?: (?!extends\b)(\w+))?/;
+
+interface ClassText {
+  readonly name: string;
+  /** From the line of the keyword to the closing brace, comments included. */
+  readonly lines: number;
+}
+
+/** Relies on the formatter: the closing brace of a class is the first one with the indentation of the line that begins it. */
+export function classesOf({ text }: SourceFile): ClassText[] {
+  const lines = text.split('\n');
+  return lines.flatMap((line, at) => {
+    const [, indent, name = '(unnamed)'] = CLASS.exec(line) ?? [];
+    if (indent === undefined) return [];
+    if (line.trimEnd().endsWith('}')) return [{ name, lines: 1 }];
+    const length = lines.slice(at + 1).findIndex((later) => later.startsWith(`${indent}}`));
+    return [{ name, lines: length + 2 }];
+  });
+}
+
+export const classesStayShort: Rule = (files) =>
+  files
+    .filter((file) => !isTest(file))
+    .flatMap((file) =>
+      classesOf(file)
+        .filter(({ lines }) => lines > MAX_CLASS_LINES)
+        .map(({ name, lines }) => `${file.path}: class ${name} has ${lines} lines`),
+    );
+
 export const entryHasOnlyNamedExports: Rule = (files) =>
   files
     .filter(({ path }) => path === 'index.ts')

@@ -12,6 +12,7 @@ export type AuditAction =
   | 'bucket.reset'
   | 'bucket.pause'
   | 'bucket.resume'
+  | 'lease.release'
   | 'namespace.register'
   | 'namespace.delete'
   | 'namespace.recover'

@@ -1,5 +1,5 @@
 import type { Holder } from '../core/bucket/decide.js';
-import type { Awaitable, Call, Page, PageRequest } from './call.js';
+import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 
 /** The holder of a lease in one bucket, with the parts of all shards added up. */
 export type LeaseRecord = Holder & {
@@ -25,6 +25,6 @@ export interface LeaseStore {
   listAll(call: Call, page: PageRequest): Awaitable<Page<LeaseRecord>>;
   /** The holder in each of these buckets, also if the lease has ended. undefined: there is none, or a part is missing. */
   find(call: Call, leaseId: string, levels: readonly LeaseLevel[]): Awaitable<readonly (Holder | undefined)[]>;
-  /** Ends a lease in one bucket as its expiry would. False: the bucket has no such lease, or it has ended. */
-  release(call: Call, leaseId: string, level: LeaseLevel): Awaitable<boolean>;
+  /** Ends a lease in one bucket as its expiry would, and audits it. False: the bucket has no such lease, or it has ended. */
+  release(call: AdminCall, leaseId: string, level: LeaseLevel): Awaitable<boolean>;
 }

@@ -47,6 +47,26 @@ describe('the client', () => {
     expect(decision.statuses[0]).toMatchObject({ available: 9, limit: Limit.perMinute('rpm', 10) });
   });
 
+  test('a grant, a denial and a status say that a limit is near, as the library does', async () => {
+    const { client, limiter } = await connected();
+    await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 10, { warnAt: 0.75 })] });
+    expect((await client.tryAcquire({ ...ASK, consume: { rpm: 7 } })).statuses[0]?.near).toBe(undefined);
+    const decision = await client.tryAcquire(ASK);
+    expect(decision.statuses[0]).toMatchObject({ near: true, available: 2 });
+    expect((await client.tryAcquire({ ...ASK, consume: { rpm: 3 } })).statuses[0]).toMatchObject({ near: true });
+    expect(await client.status({ entityId: 'user-1', resource: 'gpt-4' })).toMatchObject([{ near: true }]);
+  });
+
+  test('an ask that may be cut takes what there is, and its lease says how much', async () => {
+    const { client, available } = await connected();
+    await client.acquire({ ...ASK, consume: { rpm: 7 } });
+    const decision = await client.tryAcquire({ ...ASK, consume: { rpm: 9 }, atMost: 'rpm', portable: true });
+    expect(decision).toMatchObject({ granted: true, lease: { consumed: { rpm: 3 } } });
+    if (decision.granted) await decision.lease.rollback();
+    expect(await available()).toMatchObject({ rpm: 3 });
+    await expect(client.acquire({ ...ASK, atMost: 'tpm' })).rejects.toMatchObject({ code: 'input.invalid' });
+  });
+
   test('a denial is a value of tryAcquire and an error of acquire, with the exact wait', async () => {
     const { client } = await connected();
     await client.acquire({ ...ASK, consume: { rpm: 10 } });
@@ -78,6 +98,38 @@ describe('the client', () => {
     expect(await available()).toEqual({ rpm: 6, slots: 1 });
   });
 
+  test.each(['acquire', 'peek', 'settle', 'commit', 'adjust'] as const)(
+    '%s with an undefined amount is refused instead of leaving the amount out',
+    async (call) => {
+      const { client, available } = await connected();
+      const lease = await client.acquire({ ...ASK, portable: true });
+      const amounts = { rpm: 1, slots: undefined } as unknown as { rpm: number };
+      const calling =
+        call === 'acquire' || call === 'peek' ? client[call]({ ...ASK, consume: amounts }) : lease[call](amounts);
+      await expect(calling).rejects.toMatchObject({ code: 'input.invalid' });
+      expect(await available()).toEqual({ rpm: 9, slots: 1 });
+    },
+  );
+
+  test('a denial has the statuses of all limits, as in the library', async () => {
+    const { client, limiter } = await connected();
+    await client.acquire({ ...ASK, consume: { slots: 1 } });
+    const ask = { ...ASK, consume: { rpm: 2, slots: 1 } };
+    const [decision, same] = [await client.tryAcquire(ask), await limiter.tryAcquire(ask)];
+    const named = (statuses: typeof same.statuses) => statuses.map(({ limit, available }) => [limit.name, available]);
+    expect(named(decision.statuses)).toEqual(named(same.statuses));
+    expect(decision.statuses).toHaveLength(2);
+    expect(decision).toMatchObject({ granted: false, violations: [{ limit: { name: 'slots' } }] });
+  });
+
+  test('release of a lease that has ended changes nothing', async () => {
+    const { client, sent } = await connected();
+    const lease = await client.acquire({ ...ASK, consume: { slots: 1 } });
+    await lease.commit();
+    await lease.release();
+    expect(sent).toEqual(['/v1/acquire', '/v1/leases/commit']);
+  });
+
   test('run extends its lease while its function runs', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
@@ -107,6 +159,17 @@ describe('the client', () => {
     });
     expect(await client.run(ASK, () => 'done')).toBe('done');
     expect(reported).toEqual(['run commit']);
+  });
+
+  test('the statuses of a paused bucket have the same pause as in the library', async () => {
+    const { client, limiter } = await connected();
+    const key = { entityId: 'user-1', resource: 'gpt-4' };
+    for (const forMs of [60_000, 'forever'] as const) {
+      const paused = await limiter.pause({ ...key, forMs, reason: 'vendor' });
+      for (const statuses of [await client.status(key), await client.peek(ASK)]) {
+        expect(statuses.map((status) => status.paused)).toEqual(statuses.map(() => paused));
+      }
+    }
   });
 
   test('an entity that is paused without an end is the same error as in the library', async () => {
@@ -197,15 +260,36 @@ describe('the bundle of the client', () => {
 
   test('runs where there is no module of Node, only the globals of the web', async () => {
     const { fetching, credential } = await connected();
-    const globals = { fetch: fetching, URL, URLSearchParams, AbortSignal, AbortController, crypto, setTimeout };
-    const context = createContext({ ...globals, secret: credential.secret });
-    const granted: unknown = await runInContext(
-      `${code}; new headgate.HeadgateClient('http://headgate.test', { token: secret, fetch })
-        .tryAcquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } })
-        .then((decision) => decision.granted)`,
+    const timers = { setTimeout, clearTimeout };
+    const globals = { ...timers, URLSearchParams, AbortSignal, AbortController, crypto, console };
+    // The default `fetch` is that of the runtime.
+    const context = createContext({ ...globals, fetch: fetching, secret: credential.secret });
+    const answers: unknown = await runInContext(
+      `${code};
+      (async () => {
+        const client = new headgate.HeadgateClient('http://headgate.test', { token: secret });
+        const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 4, slots: 1 } };
+        const settled = await client.run(ask, async (lease) => {
+          await lease.settle({ rpm: 6 });
+          await lease.adjust({ rpm: -1 });
+          await lease.extend();
+          return lease.consumed.rpm;
+        });
+        const { available } = (await client.status({ entityId: 'user-1', resource: 'gpt-4' }))[0];
+        const denial = await client.tryAcquire({ ...ask, consume: { rpm: 9 } });
+        const error = await client.acquire({ ...ask, consume: { rpm: 9 } }).catch((thrown) => thrown);
+        const invalid = await client.peek({ ...ask, consume: { rpn: 1 } }).catch((thrown) => thrown);
+        const types = [typeof process, typeof require, typeof Buffer];
+        return JSON.stringify([settled, available, denial.reason, error.code, invalid.code, ...types]);
+      })()`,
       context,
     );
-    expect(granted).toBe(true);
+    const expected = [5, 5, 'exhausted', 'limit.exceeded', 'input.invalid'];
+    expect(JSON.parse(answers as string)).toEqual([...expected, 'undefined', 'undefined', 'undefined']);
+  });
+
+  test('names no module of Node', () => {
+    expect(code).not.toMatch(/\b(?:node:\w+|require\(|process\.|Buffer\b|__dirname)/);
   });
 
   test('is smaller than 20 KB before compression', () => {

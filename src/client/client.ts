@@ -3,9 +3,10 @@ import { Limit } from '../core/limit.js';
 import { holdsSlots } from '../core/limit-kind.js';
 import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
+import { checkAmounts } from './check-amounts.js';
 import { type ClientOptions, type ProblemBody, Sender } from './http.js';
 import { type LeaseBody, RemoteLease } from './remote-lease.js';
-import { type OnError, runUnder } from './run.js';
+import { type OnError, type RunOptions, runUnder } from './run.js';
 
 /** The request of an acquire, as in the library. `limits` may also be texts. */
 export interface RemoteRequest<L extends string = string> {
@@ -18,6 +19,8 @@ export interface RemoteRequest<L extends string = string> {
   readonly portable?: boolean;
   /** The priority class, if a limit has a reserve against it. */
   readonly priority?: string;
+  /** The one limit that may be cut to what there is, at least to 1. `lease.consumed` says how much it took. */
+  readonly atMost?: L;
   readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   readonly signal?: AbortSignal;
   readonly onUnavailable?: 'block' | 'allow' | 'local';
@@ -44,12 +47,25 @@ export type RemoteDecision<L extends string = string> =
 
 type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
 
-interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
-  readonly limit: { readonly text: string };
-  readonly available: number | null;
+/** What is sent for an acquire or a peek. */
+type AskBody = Omit<RemoteRequest, 'signal' | 'limits'> & { readonly limits?: readonly string[] };
+
+/** A limit of an answer. The client reads its text. */
+interface LimitBody extends Pick<Limit, 'name' | 'kind' | 'refillAmount' | 'refillPeriodMs'> {
+  readonly text: string;
+  readonly capacity: number | null;
 }
 
+interface StatusBody extends Omit<LimitStatus, 'limit' | 'available' | 'paused'> {
+  readonly limit: LimitBody;
+  readonly available: number | null;
+  readonly paused?: PauseBody;
+}
+
+type PauseBody = Omit<PausedBy, 'until'> & { readonly until: string | null };
+
 interface GrantBody {
+  readonly granted: true;
   readonly lease: LeaseBody;
   readonly statuses: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
@@ -57,9 +73,18 @@ interface GrantBody {
 
 interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> {
   readonly violations: readonly StatusBody[];
+  /** Left out by servers before this field existed. */
+  readonly statuses?: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
-  readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
+  readonly paused?: PauseBody;
 }
+
+interface AvailableBody {
+  readonly available: Readonly<Record<string, number | null>>;
+}
+
+/** The bodies of requests and answers, which a test compares with the OpenAPI document. */
+export type { AskBody, AvailableBody, DenialBody, GrantBody, StatusBody };
 
 /** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
 export class HeadgateClient<L extends string = string> {
@@ -74,7 +99,8 @@ export class HeadgateClient<L extends string = string> {
   /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
   async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
     const { signal, wait, limits, ...ask } = request;
-    const body = {
+    checkAmounts('consume', ask.consume);
+    const body: AskBody = {
       ...ask,
       ...(wait === undefined ? {} : { wait }),
       ...(limits === undefined ? {} : { limits: limits.map(String) }),
@@ -95,18 +121,27 @@ export class HeadgateClient<L extends string = string> {
 
   /**
    * Runs `work` under a lease, and extends the lease meanwhile: commits when it returns, gives back what was not settled when
-   * it throws. The lease is portable unless the request says otherwise, because only such a lease can give rates back.
+   * it throws. For an async generator the lease lasts until the generator ends. The lease is portable unless the request says
+   * otherwise, because only such a lease can give rates back.
    */
-  async run<T>(request: RemoteRequest<L>, work: (lease: RemoteLease<L>) => T | Promise<T>): Promise<T> {
-    const decision = await this.tryAcquire({ portable: true, ...request });
+  async run<T>(
+    request: RemoteRequest<L> & RunOptions,
+    work: (lease: RemoteLease<L>) => T | Promise<T>,
+    options: RunOptions = {},
+  ): Promise<T> {
+    const { onThrow: asked = 'rollback', ...ask } = request;
+    const { onThrow = asked } = options;
+    const decision = await this.tryAcquire({ portable: true, ...ask });
     if (!decision.granted) throw new RateLimitExceeded(decision);
     const rates = decision.statuses.filter(({ limit }) => !holdsSlots(limit.kind)).map(({ limit }) => limit.name);
-    return runUnder(decision.lease, work, { leaseTtlMs: request.leaseTtlMs, rates, onError: this.#onError });
+    const { leaseTtlMs } = request;
+    return runUnder(decision.lease, work, { leaseTtlMs, rates, onThrow, onError: this.#onError });
   }
 
   /** The statuses of the decision that the request would get now. Takes nothing. */
   async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
-    const body = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
+    checkAmounts('consume', ask.consume);
+    const body: AskBody = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
     const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
     return statusesOf(answer.body);
   }
@@ -118,9 +153,7 @@ export class HeadgateClient<L extends string = string> {
 
   /** What is available of each limit; `Infinity` where it is unlimited. */
   async available(key: { readonly entityId: string; readonly resource: string }): Promise<Record<L, number>> {
-    const body = (await this.#sender.get('/v1/available', { ...key })) as {
-      readonly available: Readonly<Record<string, number | null>>;
-    };
+    const body = (await this.#sender.get('/v1/available', { ...key })) as AvailableBody;
     const entries = Object.entries(body.available).map(([name, left]) => [name, left ?? Number.POSITIVE_INFINITY]);
     return Object.fromEntries(entries) as Record<L, number>;
   }
@@ -143,18 +176,24 @@ function granted<L extends string>(
 function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
   const body = problem as unknown as DenialBody;
   const violations = body.violations.map(statusOf);
+  const statuses = body.statuses?.map(statusOf) ?? violations;
   const { reason, retryAfterMs, decidedBy, paused } = body;
-  const denial = { granted: false, reason, retryAfterMs, statuses: violations, violations, decidedBy } as const;
+  const denial = { granted: false, reason, retryAfterMs, statuses, violations, decidedBy } as const;
   if (paused === undefined) return denial;
-  return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
+  return { ...denial, paused: pauseOf(paused) };
+}
+
+function pauseOf({ until, ...pause }: PauseBody): PausedBy {
+  return { ...pause, until: until === null ? null : new Date(until) };
 }
 
 function statusesOf(body: unknown): LimitStatus[] {
   return (body as { readonly statuses: readonly StatusBody[] }).statuses.map(statusOf);
 }
 
-function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
-  return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+function statusOf({ limit, available, paused, ...rest }: StatusBody): LimitStatus {
+  const status = { ...rest, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+  return paused === undefined ? status : { ...status, paused: pauseOf(paused) };
 }
 
 function warn(error: unknown, where: string): void {

@@ -1,4 +1,5 @@
 import { LeaseClosed, ValidationError } from '../core/errors.js';
+import { checkAmounts } from './check-amounts.js';
 import type { Sender } from './http.js';
 
 type Amounts<L extends string> = { readonly [Name in L]?: number };
@@ -10,6 +11,16 @@ export interface LeaseBody {
   readonly token: string | null;
   readonly expiresAt: string | null;
   readonly consumed: Readonly<Record<string, number>>;
+}
+
+/** What is sent for each operation of a lease, besides its token. */
+export interface LeaseOperations {
+  readonly settle: { readonly amounts: Amounts<string> };
+  readonly adjust: { readonly amounts: Amounts<string>; readonly operationId: string };
+  readonly extend: { readonly ttlMs?: number };
+  readonly release: object;
+  readonly commit: { readonly amounts?: Amounts<string> };
+  readonly rollback: object;
 }
 
 /**
@@ -52,19 +63,26 @@ export class RemoteLease<L extends string = string> {
     return this.#settledNames;
   }
 
-  /** Adds to what was taken, or gives part of it back. May cause debt; never denies. */
-  async adjust(deltas: Amounts<L>): Promise<void> {
-    await this.#operate('adjust', { amounts: deltas, operationId: crypto.randomUUID() });
+  /**
+   * Adds to what was taken, or gives part of it back. May cause debt; never denies. `operationId`: a call that repeats the id
+   * of one of the last adjusts counts once. Default: a new id, so that a request that is sent again counts once.
+   */
+  async adjust(deltas: Amounts<L>, options: { readonly operationId?: string } = {}): Promise<void> {
+    const { operationId = crypto.randomUUID() } = options;
+    checkAmounts('deltas', deltas);
+    await this.#operate('adjust', { amounts: deltas, operationId });
   }
 
   /** States the real totals of the named limits. */
   async settle(actuals: Amounts<L>): Promise<void> {
+    checkAmounts('actuals', actuals);
     await this.#operate('settle', { amounts: actuals });
     for (const name of Object.keys(actuals)) this.#settledNames.add(name);
   }
 
-  /** Gives the slots back now; the lease stays open for settle. */
+  /** Gives the slots back now; the lease stays open for settle. No effect on a lease that has ended. */
   async release(): Promise<void> {
+    if (this.#closed !== null) return;
     await this.#operate('release', {});
   }
 
@@ -75,6 +93,7 @@ export class RemoteLease<L extends string = string> {
 
   /** Settles, and gives the slots back. */
   async commit(actuals?: Amounts<L>): Promise<void> {
+    checkAmounts('actuals', actuals);
     await this.#end('committed', 'commit', actuals === undefined ? {} : { amounts: actuals });
   }
 
@@ -87,14 +106,18 @@ export class RemoteLease<L extends string = string> {
     if (this.#closed === null) await this.commit();
   }
 
-  async #end(state: 'committed' | 'rolled-back', operation: string, body: object): Promise<void> {
+  async #end<Kind extends 'commit' | 'rollback'>(
+    state: 'committed' | 'rolled-back',
+    operation: Kind,
+    body: LeaseOperations[Kind],
+  ): Promise<void> {
     if (this.#closed === state) return;
     const changesNothing = this.token === null && operation === 'commit' && !('amounts' in body);
     if (!changesNothing) await this.#operate(operation, body);
     this.#closed = state;
   }
 
-  async #operate(operation: string, body: object): Promise<void> {
+  async #operate<Kind extends keyof LeaseOperations>(operation: Kind, body: LeaseOperations[Kind]): Promise<void> {
     if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, operation);
     if (this.token === null) {
       throw new ValidationError('portable', `true in the request of a lease that is to ${operation}`, undefined);

@@ -3,11 +3,19 @@ import type { RemoteLease } from './remote-lease.js';
 
 export type OnError = (error: unknown, where: string) => void;
 
+export type OnThrow = 'rollback' | 'commit' | ((error: unknown) => 'rollback' | 'commit');
+
+export interface RunOptions {
+  /** What to do with the lease when the function throws. Default: `rollback`. */
+  readonly onThrow?: OnThrow;
+}
+
 export interface Running {
   /** The lifetime that the request asked for. */
   readonly leaseTtlMs: number | undefined;
   /** The limits that a commit may set to zero: rates, not slots. */
   readonly rates: readonly string[];
+  readonly onThrow: OnThrow;
   readonly onError: OnError;
 }
 
@@ -16,8 +24,9 @@ const SHORTEST_MS = 1_000;
 const LONGEST_MS = 20_000;
 
 /**
- * Runs `work` under a lease, as the library does: extends the lease meanwhile, commits when `work` returns, and gives back
- * what was not settled when it throws. A failed commit or rollback reaches `onError` and not the caller.
+ * Runs `work` under a lease, as the library does: extends the lease meanwhile, commits when `work` returns, and does what
+ * `onThrow` says when it throws. A failed commit or rollback reaches `onError` and not the caller. For an async generator the
+ * lease lasts until the generator ends; leaving it early counts as a throw.
  */
 export async function runUnder<T, L extends string>(
   lease: RemoteLease<L>,
@@ -30,12 +39,62 @@ export async function runUnder<T, L extends string>(
     result = await work(lease);
   } catch (error) {
     stop();
-    await endQuietly(lease, 'run rollback', running, () => giveBack(lease, running.rates));
+    await endAfterThrow(lease, running, error);
     throw error;
   }
   stop();
+  if (isAsyncGenerator(result)) return underLease(lease, result, running) as T;
   await endQuietly(lease, 'run commit', running, () => lease.commit());
   return result;
+}
+
+/**
+ * Wraps the generator with its lease. Not an async generator itself, because leaving a generator that was never started
+ * runs none of its code. The lease is extended after the first step: if the generator is never iterated, the lease expires.
+ */
+function underLease<Y, R, N>(
+  lease: RemoteLease,
+  generator: AsyncGenerator<Y, R, N>,
+  running: Running,
+): AsyncGenerator<Y, R, N> {
+  let stop: (() => void) | null = null;
+  const step = async (take: () => Promise<IteratorResult<Y, R>>, leaving: boolean): Promise<IteratorResult<Y, R>> => {
+    stop ??= keepExtending(lease, running);
+    try {
+      const taken = await take();
+      if (taken.done !== true) return taken;
+      stop();
+      if (leaving) await endAfterThrow(lease, running, new Error('the generator was left early'));
+      else await endQuietly(lease, 'run commit', running, () => lease.commit());
+      return taken;
+    } catch (error) {
+      stop();
+      await endAfterThrow(lease, running, error);
+      throw error;
+    }
+  };
+  const wrapped = {
+    next: (...args: [] | [N]) => step(() => generator.next(...args), false),
+    return: (value: R | PromiseLike<R>) => step(() => generator.return(value), true),
+    throw: (error: unknown) => step(() => generator.throw(error), false),
+    [Symbol.asyncIterator]: () => wrapped,
+    [Symbol.asyncDispose]: async () => {
+      await wrapped.return(undefined as R);
+    },
+  } as AsyncGenerator<Y, R, N>;
+  return wrapped;
+}
+
+function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {
+  return Object.prototype.toString.call(value) === '[object AsyncGenerator]';
+}
+
+async function endAfterThrow(lease: RemoteLease, running: Running, error: unknown): Promise<void> {
+  const { onThrow, rates } = running;
+  await endQuietly(lease, 'run rollback', running, () => {
+    const way = typeof onThrow === 'function' ? onThrow(error) : onThrow;
+    return way === 'commit' ? lease.commit() : giveBack(lease, rates);
+  });
 }
 
 /** Settled limits stay: `work` has stated what they cost. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { reserveIn } from './bucket/decide.js';
+import { decide, limitStatus, nearIn, reserveIn } from './bucket/decide.js';
 import { shareOf } from './bucket/shard.js';
 import { Limit } from './limit.js';
 import { shareOfCapacity } from './limit-options.js';
@@ -53,3 +53,38 @@ test.each([{ a: -0.1 }, { a: 1.001 }, { a: 0.0001 }, { a: Number.NaN }, { '1a': 
     expect(() => Limit.perMinute('tpm', 9, { reserve: reserve as never })).toThrow('reserve');
   },
 );
+
+test.each([0, -0.1, 1.001, 0.0001, Number.NaN, '0.8', null])('the warnAt %j is refused', (warnAt) => {
+  expect(() => Limit.perMinute('tpm', 9, { warnAt: warnAt as never })).toThrow('tpm.warnAt');
+});
+
+test('a limit is near exactly where the used part of its capacity is at least warnAt, in debt too', () => {
+  const milli = fc.oneof(fc.integer({ min: -50_000, max: 50_000 }), fc.integer({ min: -1e15, max: 1e15 }));
+  fc.assert(
+    fc.property(anyLimit, share, milli, (limit, warnAt, moved) => {
+      fc.pre(warnAt > 0);
+      const tokensMilli = limit.kind === 'rate' ? moved : Math.trunc(moved / 1_000) * 1_000;
+      const bucket = { baseMs: 0, limits: [{ limit, tokensMilli }], holders: new Map() };
+      const [verdict] = decide(bucket, [{ name: 'a', milli: 0, warnAt }], 0);
+      const left = BigInt(
+        Math.min(tokensMilli, limit.kind === 'rate' ? limit.capacityMilli : Number.POSITIVE_INFINITY),
+      );
+      const used = BigInt(limit.capacityMilli) - left;
+      const isNear = used * 1_000n >= BigInt(limit.capacityMilli) * BigInt(Math.round(warnAt * 1_000));
+      expect(verdict && limitStatus('e', 'r', verdict, false).near).toBe(isNear || undefined);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('the balances at which the shards are near add up to that of the limit', () => {
+  fc.assert(
+    fc.property(anyLimit, share, fc.constantFrom(1, 2, 4, 8, 64), (limit, warnAt, shardCount) => {
+      const near = Array.from({ length: shardCount }, (_, shard) =>
+        nearIn({ key: { shard }, shardCount }, { limit, rate: shareOf(limit, shard, shardCount) }, warnAt),
+      );
+      expect(near.reduce((sum, milli) => sum + milli, 0)).toBe(nearIn({}, { limit }, warnAt));
+    }),
+    { numRuns: 2_000 },
+  );
+});

@@ -12,6 +12,8 @@ export interface LimitOptions {
   readonly reserve?: Readonly<Record<string, number>>;
   /** Where the limit is short, it is not taken, the ask goes on, and its status says `exceeded`. */
   readonly shadow?: boolean;
+  /** The share of the capacity, above 0 and up to 1, from which on statuses and events say `near`. */
+  readonly warnAt?: number;
 }
 
 /** The options of a limit: undefined where it has none. */
@@ -21,10 +23,13 @@ type StoredOptions = { readonly [Name in keyof LimitOptions]-?: LimitOptions[Nam
 const SHARE_STEPS = 1_000;
 
 export function checkOptions(name: string, options: LimitOptions): void {
-  const { reserve, shadow } = options;
+  const { reserve, shadow, warnAt } = options;
   if (reserve !== undefined) checkReserve(`${name}.reserve`, reserve);
   if (shadow !== undefined && typeof shadow !== 'boolean') {
     throw new ValidationError(`${name}.shadow`, 'true or false', shadow);
+  }
+  if (warnAt !== undefined && (!isShare(warnAt) || warnAt === 0)) {
+    throw new ValidationError(`${name}.warnAt`, 'a share from 0.001 to 1 with at most 3 decimals', warnAt);
   }
 }
 
@@ -46,8 +51,12 @@ export function checkPriority(field: string, value: unknown): asserts value is s
   throw new ValidationError(field, 'a priority class: a letter, then up to 63 letters, digits, "_", "." or "-"', value);
 }
 
+function isShare(share: unknown): share is number {
+  return typeof share === 'number' && share >= 0 && share <= 1 && share === thousandths(share) / SHARE_STEPS;
+}
+
 function checkShare(field: string, share: unknown): void {
-  if (typeof share === 'number' && share >= 0 && share <= 1 && share === thousandths(share) / SHARE_STEPS) return;
+  if (isShare(share)) return;
   throw new ValidationError(field, 'a share from 0 to 1 with at most 3 decimals', share);
 }
 
@@ -76,28 +85,32 @@ export function shareOfCapacity(
   return holdsSlots(kind) ? -exactFloor(-milli, MILLI) * MILLI : milli;
 }
 
-/** The options as text: `!reserve.batch=0.3!shadow`. */
-export function printOptions({ reserve, shadow }: StoredOptions): string {
+/** The options as text: `!reserve.batch=0.3!shadow!warnAt=0.8`. */
+export function printOptions({ reserve, shadow, warnAt }: StoredOptions): string {
   const reserves = Object.entries(reserve ?? {}).map(([priority, share]) => `!reserve.${priority}=${share}`);
-  return reserves.join('') + (shadow === true ? '!shadow' : '');
+  return reserves.join('') + (shadow === true ? '!shadow' : '') + (warnAt === undefined ? '' : `!warnAt=${warnAt}`);
 }
 
-const RESERVE_TEXT = /^reserve\.(?<priority>[^=]+)=(?<share>\d(?:\.\d{1,3})?)$/;
+const SHARE_TEXT = /^(?:reserve\.(?<priority>[^=]+)|warnAt)=(?<share>\d(?:\.\d{1,3})?)$/;
 
 /** Reads what `printOptions` prints, in any order. undefined: the text is malformed or names an option twice. */
 export function parseOptions(text: string): LimitOptions | undefined {
   const reserve = new Map<string, number>();
   const parts = text.split('!').slice(1);
   const isShadow = parts.includes('shadow');
+  let warnAt: number | undefined;
   if (parts.indexOf('shadow') !== parts.lastIndexOf('shadow')) return undefined;
   for (const part of parts) {
     if (part === 'shadow') continue;
-    const { priority = '', share } = RESERVE_TEXT.exec(part)?.groups ?? {};
-    if (share === undefined || reserve.has(priority)) return undefined;
-    reserve.set(priority, Number(share));
+    const { priority, share } = SHARE_TEXT.exec(part)?.groups ?? {};
+    if (share === undefined) return undefined;
+    if (priority === undefined ? warnAt !== undefined : reserve.has(priority)) return undefined;
+    if (priority === undefined) warnAt = Number(share);
+    else reserve.set(priority, Number(share));
   }
   return {
     ...(reserve.size === 0 ? {} : { reserve: Object.fromEntries(reserve) }),
     ...(isShadow ? { shadow: true } : {}),
+    ...(warnAt === undefined ? {} : { warnAt }),
   };
 }

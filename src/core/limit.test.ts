@@ -26,7 +26,8 @@ const options = fc
     { maxKeys: 3 },
   )
   .map((reserve) => (Object.keys(reserve).length === 0 ? {} : { reserve }))
-  .chain((reserve) => fc.boolean().map((shadow) => (shadow ? { ...reserve, shadow } : reserve)));
+  .chain((reserve) => fc.boolean().map((shadow) => (shadow ? { ...reserve, shadow } : reserve)))
+  .chain((rest) => fc.nat({ max: 1_000 }).map((warnAt) => (warnAt === 0 ? rest : { ...rest, warnAt: warnAt / 1_000 })));
 
 const rateLimit = fc
   .record({ name, capacity: amount, refillAmount: amount, refillPeriodMs: period, cost, options })
@@ -73,6 +74,8 @@ describe('a limit as text', () => {
     ['a:9/sec@1!reserve.b=1!reserve.c=0', Limit.perSecond('a', 9, { cost: 1, reserve: { c: 0, b: 1 } })],
     ['rpm:9/min!shadow', Limit.perMinute('rpm', 9, { shadow: true })],
     ['slots:9/concurrent!reserve.b=0.5!shadow', Limit.concurrent('slots', 9, { shadow: true, reserve: { b: 0.5 } })],
+    ['rpm:9/min@1!shadow!warnAt=0.8', Limit.perMinute('rpm', 9, { warnAt: 0.8, cost: 1, shadow: true })],
+    ['slots:9/concurrent!warnAt=1', Limit.concurrent('slots', 9, { warnAt: 1 })],
     ['off:0/day@0', Limit.perDay('off', 0, { cost: 0 })],
   ])('%s is what a limit prints as', (text, limit) => {
     expect(String(limit)).toBe(text);

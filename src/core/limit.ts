@@ -49,6 +49,8 @@ export class Limit<Name extends string = string> {
   readonly reserve: Readonly<Record<string, number>> | undefined;
   /** Whether the limit only reports what it would refuse. */
   readonly shadow: boolean;
+  /** The share of the capacity from which on statuses and events say `near`. */
+  readonly warnAt: number | undefined;
 
   private constructor(fields: LimitFields<Name>) {
     this.name = fields.name;
@@ -59,6 +61,7 @@ export class Limit<Name extends string = string> {
     this.cost = fields.cost;
     this.reserve = sortedReserve(fields.reserve);
     this.shadow = fields.shadow ?? false;
+    this.warnAt = fields.warnAt;
     Object.freeze(this);
   }
 
@@ -127,7 +130,7 @@ export class Limit<Name extends string = string> {
 
   /**
    * Reads `rpm:100/min`, `tpm:10000/min:50000` (burst), `jobs:500/90s`, `slots:20/concurrent`, `tpm:unlimited`, each with
-   * an optional `@cost`, then options such as `!reserve.batch=0.3!shadow`.
+   * an optional `@cost`, then options such as `!reserve.batch=0.3!shadow!warnAt=0.8`.
    */
   static parse(text: string): Limit {
     return parseLimit(text);
@@ -135,7 +138,7 @@ export class Limit<Name extends string = string> {
 
   /** @internal The limit as a bucket stores it: the options of a config come with each ask. */
   withoutOptions(): Limit<Name> {
-    if (this.reserve === undefined && !this.shadow) return this;
+    if (this.reserve === undefined && !this.shadow && this.warnAt === undefined) return this;
     const { name, kind, capacity, refillAmount, refillPeriodMs, cost } = this;
     return new Limit({ name, kind, capacity, refillAmount, refillPeriodMs, cost });
   }

@@ -1,94 +1,56 @@
 import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
-import { ValidationError } from '../core/errors.js';
-import { checkNamespace } from '../core/identifiers.js';
 import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
-import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
-import type { Ask } from './acquire/ask.js';
+import type { Decision } from './acquire/decision.js';
+import type { AcquireRequest } from './acquire/request.js';
+import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable } from './acquire/status.js';
 import { AuditApi } from './api/audit-api.js';
 import { BucketsApi } from './api/buckets-api.js';
-import { charge, type ChargeRequest } from './charge/charge.js';
-import { closedError } from './outage/closed-error.js';
 import { ConfigApi } from './api/config-api.js';
-import type { Context } from './context.js';
-import { report } from './store-context.js';
-import type { Decision } from './acquire/decision.js';
 import { EntitiesApi } from './api/entities-api.js';
 import { LeasesApi } from './api/leases-api.js';
-import type { Lease } from './lease/lease.js';
-import { ManifestApi } from './manifest/manifest-api.js';
 import { NamespacesApi } from './api/namespaces-api.js';
-import { checkCloseOptions, type CloseOptions, StoreConnection, type PingResult } from './store-connection.js';
-import { openByPolicy } from './outage/opening.js';
-import { checkText, type LimiterOptions, resolveOptions } from './options.js';
-import type { AcquireRequest } from './acquire/request.js';
 import { pause, type PauseRequest, resume, type ResumeRequest } from './api/pause-api.js';
 import { ResourcesApi } from './api/resources-api.js';
-import { checkOnThrow, type RunOptions, runUnder } from './lease/run.js';
-import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable } from './acquire/status.js';
-import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress } from './store-url.js';
 import { UsageApi } from './api/usage-api.js';
-import { attemptUntil } from './waiting/waiting.js';
+import { charge, type ChargeRequest } from './charge/charge.js';
+import type { Context } from './context.js';
+import { decideCall } from './decide-call.js';
+import type { Lease } from './lease/lease.js';
+import { checkRun, type RunOptions, runUnder } from './lease/run.js';
+import { ManifestApi } from './manifest/manifest-api.js';
+import { connect, NamespaceConnection } from './namespace-connection.js';
+import type { LimiterOptions } from './options.js';
+import type { CloseOptions, PingResult } from './store-connection.js';
 import type { WaitingStatus } from './waiting/waiting-lines.js';
 
 /** Decides whether calls may proceed, using a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
-  readonly audit: AuditApi;
-  readonly buckets: BucketsApi;
-  readonly config: ConfigApi;
-  readonly entities: EntitiesApi;
+  readonly #connection: NamespaceConnection;
+  readonly #opened = (): Awaitable<Context> => this.#connection.opened();
+  readonly audit = new AuditApi(this.#opened);
+  readonly buckets = new BucketsApi(this.#opened);
+  /** @internal For integrations. */
+  readonly noteThrottle: NamespaceConnection['noteThrottle'] = (throttle) => this.#connection.noteThrottle(throttle);
+  readonly config = new ConfigApi(this.#opened, () => this.#connection.context);
+  readonly entities = new EntitiesApi(this.#opened);
   readonly leases: LeasesApi;
-  readonly manifest: ManifestApi;
+  readonly manifest = new ManifestApi(this.#opened);
   readonly namespaces: NamespacesApi;
-  readonly resources: ResourcesApi;
-  readonly usage: UsageApi;
-  readonly #store: StoreConnection;
-  readonly #namespace: string;
-  /** Who makes the changes of this limiter; undefined: the principal of the options. */
-  readonly #principal: string | undefined;
-  readonly #ownsStore: boolean;
-  #context: Context | null = null;
-  /** Why the store could not be opened, while the attempts continue in the background; null otherwise. */
-  #outage: unknown = null;
-  #closed = false;
+  readonly resources = new ResourcesApi(this.buckets);
+  readonly usage = new UsageApi(this.#opened);
 
   /** Like `RateLimiter.open`, without I/O: the first call opens the store. */
   constructor(options?: LimiterOptions<L>);
   constructor(store: string | Backend | undefined, options?: LimiterOptions<L>);
   /** @internal Another namespace of an open store. */
-  constructor(store: StoreConnection, namespace: string, principal?: string);
-  constructor(
-    first?: string | Backend | LimiterOptions<L> | StoreConnection,
-    second?: LimiterOptions<L> | string,
-    principal?: string,
-  ) {
-    this.#principal = principal;
-    if (first instanceof StoreConnection) {
-      this.#store = first;
-      this.#namespace = second as string;
-      this.#ownsStore = false;
-    } else {
-      const given = typeof first === 'string' || first === undefined || isBackend(first);
-      if (!given) checkOptionsObject(first);
-      const { env } = process;
-      const store = storeOrAddress(given ? first : undefined, env);
-      const asked = ((given ? second : first) ?? {}) as LimiterOptions;
-      const options = resolveOptions(asked, env, namespaceIn(store));
-      this.#store = new StoreConnection(storeFrom(store, options, env), options);
-      this.#namespace = options.namespace;
-      this.#ownsStore = true;
-    }
-    const context = (): Awaitable<Context> => this.#context ?? this.#open();
-    this.audit = new AuditApi(context);
-    this.buckets = new BucketsApi(context);
-    this.config = new ConfigApi(context, () => this.#context);
-    this.entities = new EntitiesApi(context);
-    this.leases = new LeasesApi(context, this.#store.runtime.options.leaseSecrets);
-    this.manifest = new ManifestApi(context);
-    this.namespaces = new NamespacesApi(this.#store, principal);
-    this.resources = new ResourcesApi(this.buckets);
-    this.usage = new UsageApi(context);
+  constructor(connection: NamespaceConnection);
+  constructor(first?: string | Backend | LimiterOptions<L> | NamespaceConnection, second?: LimiterOptions<L>) {
+    this.#connection = first instanceof NamespaceConnection ? first : connect(first, second);
+    const { store, principal } = this.#connection;
+    this.leases = new LeasesApi(this.#opened, store.runtime.options.leaseSecrets);
+    this.namespaces = new NamespacesApi(store, principal);
   }
 
   /**
@@ -100,23 +62,20 @@ export class RateLimiter<L extends string = string> {
     store: string | Backend | undefined,
     options?: LimiterOptions<L>,
   ): Promise<RateLimiter<L>>;
-  static async open<L extends string = string>(
-    first?: string | Backend | LimiterOptions<L>,
-    second?: LimiterOptions<L>,
-  ): Promise<RateLimiter<L>> {
-    const limiter = new RateLimiter<L>(first as string | Backend | undefined, second);
-    await limiter.#openAtStart();
+  static async open(first?: string | Backend | LimiterOptions, second?: LimiterOptions): Promise<RateLimiter> {
+    const limiter = new RateLimiter(first as string | Backend | undefined, second);
+    await limiter.#connection.openAtStart();
     return limiter;
   }
 
   /** Returns a lease, or the reason and the wait of the denial. Rejects on bad input, and on an outage under `block`. */
   tryAcquire(request: AcquireRequest<L>): Promise<Decision<L>> {
-    return this.#decide(request, 'decision', asMade);
+    return decideCall(this.#connection, request, 'decision', asMade);
   }
 
   /** Returns a lease; throws `RateLimitExceeded` on a denial. */
   acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
-    return this.#decide(request, 'lease', leaseOf);
+    return decideCall(this.#connection, request, 'lease', leaseOf);
   }
 
   /** Runs `work` under a lease: commits when it returns, rolls back when it throws, extends the lease meanwhile. */
@@ -126,10 +85,9 @@ export class RateLimiter<L extends string = string> {
     options?: RunOptions,
   ): Promise<T> {
     const onThrow = options?.onThrow ?? request?.onThrow;
-    checkOnThrow(onThrow);
-    if (typeof work !== 'function') throw new ValidationError('work', 'a function that runs under the lease', work);
+    checkRun(work, onThrow);
     const lease = await this.acquire(request);
-    return runUnder(this.#store.runtime, lease, work, onThrow);
+    return runUnder(this.#connection.store.runtime, lease, work, onThrow);
   }
 
   /**
@@ -174,14 +132,9 @@ export class RateLimiter<L extends string = string> {
     return timeUntilAvailable(await this.#opened(), request);
   }
 
-  /** @internal Whether tokens of leases can be signed. */
-  get hasLeaseSecret(): boolean {
-    return this.#store.runtime.options.leaseSecrets.length > 0;
-  }
-
   /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
   waiting(): readonly WaitingStatus[] {
-    return this.#context?.lines.list() ?? [];
+    return this.#connection.context?.lines.list() ?? [];
   }
 
   /** The `statuses` of the decision that the request would get now. Takes nothing. */
@@ -193,26 +146,20 @@ export class RateLimiter<L extends string = string> {
    * A limiter for another namespace that shares the store, the client and the caches. `principal`: who makes its changes,
    * for the audit. Default: the principal of this limiter.
    */
-  async in(
-    namespace: string,
-    { principal = this.#principal }: { readonly principal?: string } = {},
-  ): Promise<RateLimiter<L>> {
+  async in(namespace: string, { principal }: { readonly principal?: string } = {}): Promise<RateLimiter<L>> {
     const other = this.inUnopened(namespace, principal);
-    await other.#open();
+    await other.#connection.open();
     return other;
   }
 
   /** @internal Like `in`, without I/O: the first call looks the namespace up, and asks follow the outage policy meanwhile. */
-  inUnopened(namespace: string, principal: string | undefined = this.#principal): RateLimiter<L> {
-    checkNamespace(namespace);
-    checkText('principal', principal ?? null);
-    return new RateLimiter<L>(this.#store, namespace, principal);
+  inUnopened(namespace: string, principal?: string): RateLimiter<L> {
+    return new RateLimiter<L>(this.#connection.other(namespace, principal));
   }
 
   /** Whether the store answers, and how fast. Never throws. */
   async ping(options?: { readonly timeoutMs?: number }): Promise<PingResult> {
-    if (this.#closed) return { ok: false, error: closedError() };
-    return this.#store.ping(this.#namespace, options?.timeoutMs);
+    return this.#connection.ping(options?.timeoutMs);
   }
 
   /**
@@ -221,92 +168,12 @@ export class RateLimiter<L extends string = string> {
    * leases are given back, unless `leases` is `keep`.
    */
   async close(options: CloseOptions = {}): Promise<void> {
-    checkCloseOptions(options);
-    if (this.#closed) return;
-    this.#closed = true;
-    const endedWaits = this.#context?.lines.close(closedError(), this);
-    this.#context = null;
-    if (this.#ownsStore) await this.#store.close(options, endedWaits);
+    await this.#connection.close(options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-
-  #decide<T>(request: AcquireRequest<L>, wants: Ask['wants'], finish: (decision: Decision) => T): Promise<T> {
-    if (this.#context !== null) return decide(this.#context, request, wants, finish, this);
-    // Attempts to open the store run in the background. This call does not wait for one.
-    if (this.#outage !== null && !this.#closed) return this.#decideWithoutStore(request, this.#outage, finish);
-    return this.#open().then(
-      (context) => {
-        if (this.#closed) throw closedError();
-        return decide(context, request, wants, finish, this);
-      },
-      (error: unknown) => {
-        if (this.#closed) throw error;
-        return this.#decideWithoutStore(request, error, finish);
-      },
-    );
-  }
-
-  #decideWithoutStore<T>(request: AcquireRequest<L>, error: unknown, finish: (decision: Decision) => T): Promise<T> {
-    const context = this.#store.unopenedContextOf(this.#namespace);
-    const startMs = context.clock.now();
-    return attemptWithoutStore(context, request, error, (decision) => {
-      tell(context, request, decision, startMs);
-      return finish(decision);
-    });
-  }
-
-  async #openAtStart(): Promise<void> {
-    const { options, clock } = this.#store.runtime;
-    const pending = await openByPolicy({
-      attempt: (timeoutMs) => this.#open(timeoutMs),
-      options,
-      clock,
-      isClosed: () => this.#closed,
-      report: (error, where) => report(options, error, where),
-    });
-    if (pending === null) return;
-    this.#outage = pending.outage;
-    void pending.ended.finally(() => {
-      this.#outage = null;
-    });
-  }
-
-  #opened(): Awaitable<Context> {
-    return this.#context ?? this.#open();
-  }
-
-  async #open(timeoutMs?: number): Promise<Context> {
-    if (this.#closed) throw closedError();
-    const shared = await this.#store.contextOf(this.#namespace, timeoutMs);
-    const principal = this.#principal;
-    const context = principal === undefined ? shared : { ...shared, options: { ...shared.options, principal } };
-    if (!this.#closed) this.#context = context;
-    return context;
-  }
-}
-
-function decide<T>(
-  context: Context,
-  request: AcquireRequest,
-  wants: Ask['wants'],
-  finish: (decision: Decision) => T,
-  limiter: object,
-): Promise<T> {
-  const { onDecision, onEvent } = context.options;
-  const end = onDecision === null && onEvent === null ? finish : told(context, request, finish);
-  if (request?.wait === undefined) return attempt(context, request, wants, end);
-  return attemptUntil(context, request, limiter).then(end);
-}
-
-function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
-  const startMs = context.clock.now();
-  return (decision: Decision): T => {
-    tell(context, request, decision, startMs);
-    return finish(decision);
-  };
 }
 
 function asMade(decision: Decision): Decision {

@@ -2,23 +2,18 @@ import type { Awaitable, Backend, NamespaceStore, RegistryCall, RegistryChange, 
 import { memory } from '../backends/embedded/memory.js';
 import type { ResidentBuckets } from '../core/bucket/resident-buckets.js';
 import { type Clock, startTimer, systemClock } from '../clock.js';
-import { isHeadgateError, NamespaceNotFound } from '../core/errors.js';
-import { buildFirstNamespaceId } from '../core/identifiers.js';
+import { NamespaceNotFound } from '../core/errors.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkWhole } from '../core/limit.js';
-import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './api/audit-id.js';
 import { closedError } from './outage/closed-error.js';
-import { ConfigResolver } from './config/config-resolver.js';
 import type { Context } from './context.js';
 import { emit } from './events/emit.js';
 import type { LimiterEvent } from './events/limiter-event.js';
 import { report, type StoreContext } from './store-context.js';
 import { Guard } from './outage/guard.js';
-import { KnownPauses } from './outage/known-pauses.js';
-import { HeldLeases } from './lease/held-leases.js';
+import { NamespaceContexts } from './namespace-contexts.js';
 import { checkOneOf, type ResolvedOptions } from './options.js';
-import { WaitingLines } from './waiting/waiting-lines.js';
 
 export type PingResult =
   | { readonly ok: true; readonly latencyMs: number }
@@ -41,18 +36,10 @@ export function checkCloseOptions(options: CloseOptions): void {
   if (options.timeoutMs !== undefined) checkWhole('timeoutMs', options.timeoutMs, 0, MAX_CLOSE_MS);
 }
 
-/** An id that no namespace can have. */
-const UNOPENED = '?';
-
 /** One store and the namespaces that this process uses in it. */
 export class StoreConnection {
   readonly #store: StoreContext;
-  /** In store time, so null until the store has answered. */
-  #openedAtMs: EpochMs | null = null;
-  /** By the id of the namespace. */
-  readonly #contexts = new Map<string, Context>();
-  /** Limits in memory for the outage policy `local`. By the name of the namespace, because its id may not be known yet. */
-  readonly #fallbacks = new Map<string, Context>();
+  readonly #contexts: NamespaceContexts;
   #opening: Promise<void> | null = null;
 
   constructor(backend: Backend, options: ResolvedOptions) {
@@ -70,6 +57,7 @@ export class StoreConnection {
       options: { ...options, clock },
       tuning,
     };
+    this.#contexts = new NamespaceContexts(this.#store, (namespace) => fallbackStore(this.#store, namespace));
   }
 
   /** The parts that need neither a namespace nor an open store. */
@@ -82,18 +70,12 @@ export class StoreConnection {
     const where = 'looking up the namespace';
     const record = await this.callRegistry(where, (store, call) => store.read(call, namespace), timeoutMs);
     if (record === undefined) throw new NamespaceNotFound(namespace);
-    this.#openedAtMs ??= this.#store.clock.now();
-    // By id, because another namespace may get the name while this process runs.
-    const context = this.#contexts.get(record.id) ?? this.#contextFor(this.#store, namespace, record.id);
-    this.#contexts.set(record.id, context);
-    return context;
+    return this.#contexts.opened(namespace, record.id);
   }
 
   /** For decisions by the outage policy before the store has answered once. It makes no calls to the store. */
   unopenedContextOf(namespace: string): Context {
-    const context = this.#contexts.get(UNOPENED + namespace) ?? this.#contextFor(this.#store, namespace, UNOPENED);
-    this.#contexts.set(UNOPENED + namespace, context);
-    return context;
+    return this.#contexts.unopened(namespace);
   }
 
   /** Calls the registry. This works without a namespace, because the last one may have been deleted. */
@@ -142,7 +124,7 @@ export class StoreConnection {
    */
   async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}, endedWaits = 0): Promise<void> {
     let givesBack = endedWaits;
-    for (const { lines, heldLeases } of this.#contexts.values()) {
+    for (const { lines, heldLeases } of this.#contexts.all()) {
       givesBack += lines.close(closedError());
       if (leases === 'release') givesBack += heldLeases.releaseAll();
     }
@@ -184,40 +166,9 @@ export class StoreConnection {
 
   #onReshard(options: ResolvedOptions): NonNullable<Tuning['onReshard']> {
     return ({ kind, namespaceId, entityId, resource }) => {
-      const namespace = this.#contexts.get(namespaceId)?.namespace ?? namespaceId;
+      const namespace = this.#contexts.nameOf(namespaceId) ?? namespaceId;
       emit(options, { type: kind, namespace, entityId, resource });
     };
-  }
-
-  #contextFor(store: StoreContext, namespace: string, namespaceId: string): Context {
-    const openedAtMs = this.#openedAtMs ?? store.clock.now();
-    const code = { limits: store.options.limits, openedAtMs };
-    return {
-      ...store,
-      namespace,
-      namespaceId,
-      resolver: new ConfigResolver(store, { namespace, namespaceId }, code),
-      lines: new WaitingLines(store.clock, store.random),
-      firstPlainLease: null,
-      firstStoredLease: null,
-      heldLeases: new HeldLeases(store.clock, (error) => {
-        // A deleted namespace has no leases to release.
-        if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');
-      }),
-      knownPauses: new KnownPauses(),
-      fallback: () => this.#fallbackOf(namespace),
-    };
-  }
-
-  #fallbackOf(namespace: string): Context {
-    const known = this.#fallbacks.get(namespace);
-    if (known !== undefined) return known;
-    const { clock } = this.#store;
-    const backend = memory({ namespaces: [namespace] });
-    const store = { ...this.#store, backend, resident: residentOf(backend), guard: new Guard(clock) };
-    const fallback = this.#contextFor(store, namespace, buildFirstNamespaceId(namespace));
-    this.#fallbacks.set(namespace, fallback);
-    return fallback;
   }
 }
 
@@ -230,6 +181,12 @@ function outageEvent(error: unknown): LimiterEvent {
 function sharedClock(backend: Backend, clock: Required<Clock>): Required<Clock> {
   if (clock !== systemClock || backend.storeTimeMs === undefined) return clock;
   return { now: () => backend.storeTimeMs?.() ?? systemClock.now(), sleep: systemClock.sleep };
+}
+
+/** Limits in memory, for the outage policy `local`. */
+function fallbackStore(store: StoreContext, namespace: string): StoreContext {
+  const backend = memory({ namespaces: [namespace] });
+  return { ...store, backend, resident: residentOf(backend), guard: new Guard(store.clock) };
 }
 
 function residentOf({ resident, consume }: Backend): ResidentBuckets | null {

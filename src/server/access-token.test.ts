@@ -40,7 +40,10 @@ describe('a token', () => {
 
 describe('the list of tokens', () => {
   test('is read as it was written', () => {
-    const list = [tokenOf('a'), tokenOf('b', { name: 'ops', role: 'admin', namespace: '*' })];
+    const list = [
+      tokenOf('a', { entityPrefix: 'acme/', ownLimits: true }),
+      tokenOf('b', { name: 'ops', role: 'admin', namespace: '*' }),
+    ];
     expect(parseTokens(JSON.stringify(list), 'tokens')).toEqual(list);
   });
 
@@ -52,6 +55,7 @@ describe('the list of tokens', () => {
     ['an unknown field', JSON.stringify([{ ...tokenOf('a'), secret: 'x' }]), 'tokens[0].secret'],
     ['an admin with a prefix', JSON.stringify([tokenOf('a', { role: 'admin', entityPrefix: 'x' })]), 'entityPrefix'],
     ['an empty prefix, which would cover all', JSON.stringify([tokenOf('a', { entityPrefix: '' })]), 'entityPrefix'],
+    ['own limits without a prefix', JSON.stringify([tokenOf('a', { ownLimits: true })]), 'ownLimits'],
     ['two tokens of one name', JSON.stringify([tokenOf('a'), tokenOf('b')]), 'tokens'],
   ])('with %s is refused, and the message names the field', (_, text, field) => {
     expect(() => parseTokens(text, 'tokens')).toThrow(field);

@@ -15,13 +15,18 @@ export interface AccessToken {
   readonly namespace: string;
   /** Left out: every entity. An entity is covered if its id begins with the prefix. */
   readonly entityPrefix?: string;
+  /**
+   * Whether a token with a prefix may send limits and an outage policy of its own, which replace those of the configuration.
+   * A token without a prefix may in any case: it belongs to a service that reaches every entity.
+   */
+  readonly ownLimits?: boolean;
   /** SHA-256 of the secret, in hex. */
   readonly sha256: string;
 }
 
 export const EVERY_NAMESPACE = '*';
 
-const TOKEN_FIELDS: ReadonlySet<string> = new Set(['name', 'role', 'namespace', 'entityPrefix', 'sha256']);
+const TOKEN_FIELDS: ReadonlySet<string> = new Set(['name', 'role', 'namespace', 'entityPrefix', 'ownLimits', 'sha256']);
 
 /** Printed instead of a value that may be a secret in the wrong place. */
 const HIDDEN = Symbol('a value that is not shown');
@@ -66,6 +71,11 @@ export function coversEntity({ entityPrefix = '' }: AccessToken, entityId: strin
   return entityId.startsWith(entityPrefix);
 }
 
+/** Whether requests with the token may replace the configured limits and the outage policy. */
+export function mayOverride({ entityPrefix, ownLimits = false }: AccessToken): boolean {
+  return entityPrefix === undefined || ownLimits;
+}
+
 /** Reads the JSON of a token file or of `HEADGATE_TOKENS`: a list of tokens, each with the hash of its secret. */
 export function parseTokens(text: string, source: string): readonly AccessToken[] {
   let list: unknown;
@@ -84,7 +94,7 @@ export function parseTokens(text: string, source: string): readonly AccessToken[
 function checkToken(field: string, value: unknown): AccessToken {
   if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'a token', HIDDEN);
   checkKnownFields(field, value, TOKEN_FIELDS);
-  const { name, role, namespace, entityPrefix, sha256 } = value as Record<keyof AccessToken, unknown>;
+  const { name, role, namespace, entityPrefix, ownLimits, sha256 } = value as Record<keyof AccessToken, unknown>;
   if (typeof name !== 'string' || name === '') throw new ValidationError(`${field}.name`, 'text', name);
   if (role !== 'app' && role !== 'admin') throw new ValidationError(`${field}.role`, `'app' or 'admin'`, role);
   if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace);
@@ -93,8 +103,18 @@ function checkToken(field: string, value: unknown): AccessToken {
   if (entityPrefix !== undefined && !isPrefix) {
     throw new ValidationError(`${field}.entityPrefix`, 'text, for the role app only', entityPrefix);
   }
+  if (ownLimits !== undefined && !(typeof ownLimits === 'boolean' && isPrefix)) {
+    throw new ValidationError(`${field}.ownLimits`, 'true or false, with an entityPrefix only', ownLimits);
+  }
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) {
     throw new ValidationError(`${field}.sha256`, '64 hex digits', HIDDEN);
   }
-  return { name, role, namespace, sha256, ...(isPrefix ? { entityPrefix } : {}) };
+  return {
+    name,
+    role,
+    namespace,
+    sha256,
+    ...(isPrefix ? { entityPrefix } : {}),
+    ...(ownLimits === true ? { ownLimits } : {}),
+  };
 }

@@ -1,4 +1,4 @@
-import { type AccessToken, coversEntity } from './access-token.js';
+import { type AccessToken, coversEntity, mayOverride } from './access-token.js';
 import { type Problem, serverProblem } from './problem.js';
 
 /** Ends a request with an answer that is not an error of the library. */
@@ -15,5 +15,12 @@ export class Refusal extends Error {
 export function refuseOtherEntity(token: AccessToken | null, entityId: string): void {
   if (token === null || coversEntity(token, entityId)) return;
   const detail = `The token covers entities that begin with ${token.entityPrefix}`;
+  throw new Refusal(serverProblem('access.denied', detail));
+}
+
+/** Throws if the request replaces configuration by these fields, and the token may not. null: the server has no tokens. */
+export function refuseOverrides(token: AccessToken | null, fields: readonly string[]): void {
+  if (token === null || fields.length === 0 || mayOverride(token)) return;
+  const detail = `The token may not send ${fields.join(' and ')}: the limits of its entities are configured by an admin`;
   throw new Refusal(serverProblem('access.denied', detail));
 }

@@ -58,6 +58,28 @@ test('a client that disconnects while one ask of its batch waits leaves no slot 
   expect(await slotsLeft()).toBe(2);
 });
 
+test.each([0, 1, 2, 3, 4, 5, 8, 13])(
+  'a client that disconnects %i steps after its slot was taken leaves no slot behind',
+  async (steps) => {
+    const client = new AbortController();
+    const abortLater = async (): Promise<void> => {
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      client.abort();
+    };
+    let isAnswered = false;
+    const limiter = await RateLimiter.open('memory:', {
+      limits: [Limit.concurrent('slots', 2)],
+      leaseSecrets: [SECRET],
+      onDecision: () => void abortLater().then(() => expect(isAnswered).toBe(false)),
+    });
+    const body = JSON.stringify({ ...ASK, consume: { slots: 1 } });
+    const { fetch } = createServer(limiter);
+    await fetch(new Request('http://headgate.test/v1/acquire', { method: 'POST', body, signal: client.signal }));
+    isAnswered = true;
+    expect(await limiter.available({ entityId: 'user-1', resource: 'gpt-4' })).toEqual({ slots: 2 });
+  },
+);
+
 test('a client that disconnects while it waits is not reported as an error of the server', async () => {
   const reported: unknown[] = [];
   const { send, limiter } = await requestServer({ onError: (error) => reported.push(error) });

@@ -1,14 +1,17 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
-import { isHeadgateError, ValidationError } from '../core/errors.js';
+import { setMaxListeners } from 'node:events';
+import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
+import type { HeaderFormat } from '../integrations/http/headers.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { Refusal, refuseOtherEntity } from './access.js';
+import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
-import { readBody, TooLarge } from './read-body.js';
+import { readJson, TooLarge } from './read-body.js';
+import { type Caller, CallerLimiters } from './caller-limiters.js';
 import { respond } from './respond.js';
 
 export interface AppOptions {
@@ -17,6 +20,8 @@ export interface AppOptions {
   /** The namespace of requests that name none, for tokens that reach every namespace. */
   readonly namespace: string;
   readonly events: EventHub;
+  /** The format of the rate-limit fields of decisions. */
+  readonly headers: HeaderFormat;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -37,24 +42,22 @@ export interface AccessEntry {
 
 const MAX_BODY_BYTES = { app: 64 * 1024, admin: 1024 * 1024 } as const;
 
-/** Who asks, in which namespace. */
-interface Caller {
-  readonly token: AccessToken | null;
-  readonly namespace: string;
-}
+/** What a token must allow. */
+type Guarded = Pick<Operation, 'id' | 'role' | 'wholeStore'>;
 
 /** Answers requests for the operations of the table. It opens no socket. */
 export class App {
-  readonly #limiter: RateLimiter;
   readonly #options: AppOptions;
   readonly #tokens: AccessTokens;
   readonly #hono = new Hono();
-  /** By namespace and principal. Bounded by the number of tokens and of namespaces that they reach. */
-  readonly #limiters = new Map<string, Promise<RateLimiter>>();
+  readonly #ending = new AbortController();
+  readonly #limiters: CallerLimiters;
 
   constructor(limiter: RateLimiter, operations: readonly Operation[], options: AppOptions) {
-    this.#limiter = limiter;
+    this.#limiters = new CallerLimiters(limiter, options.namespace);
     this.#options = options;
+    // Each request that waits listens.
+    setMaxListeners(0, this.#ending.signal);
     this.#tokens = new AccessTokens(options.tokens ?? []);
     for (const one of operations) {
       this.#hono.on(one.method.toUpperCase(), one.path.replaceAll(/\{(\w+)\}/g, ':$1'), (context) =>
@@ -66,9 +69,25 @@ export class App {
     );
   }
 
+  /** Answers the requests that wait for tokens with 503, because the server ends. */
+  endWaits(): void {
+    this.#ending.abort(new BackendUnavailable('The server ends; another one may answer', 'closed'));
+  }
+
   /** The router, for routes that are not operations. */
   get router(): Hono {
     return this.#hono;
+  }
+
+  /** The answer to a request whose token does not allow it, for routes that are not operations. null: it is allowed. */
+  refuse(request: Request, guarded: Guarded): Response | null {
+    try {
+      this.#identify(request, guarded);
+      return null;
+    } catch (error) {
+      if (error instanceof Refusal) return respond(error.problem);
+      throw error;
+    }
   }
 
   fetch(request: Request): Promise<Response> {
@@ -107,15 +126,20 @@ export class App {
       body: one.body === null ? null : parse('body', one.body, await readJson(raw, MAX_BODY_BYTES[one.role])),
     };
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
-    const limiter = await this.#limiterFor(caller);
-    const { signal } = raw;
+    refuseOverrides(caller.token, one.overridesOf(input));
+    const limiter = await this.#limiters.of(caller);
     const asked: Asked = {
       limiter,
       token: caller.token,
       namespace: caller.namespace,
-      signal,
+      // Made when it is first read, and most asks never read it.
+      get signal() {
+        return raw.signal;
+      },
+      ending: this.#ending.signal,
       events: this.#options.events,
-      problemOf: (error) => this.#problemOf(error, one, caller, signal),
+      headers: this.#options.headers,
+      problemOf: (error) => this.#problemOf(error, one, caller, raw.signal),
     };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
     if (stream !== undefined) {
@@ -128,7 +152,7 @@ export class App {
   }
 
   /** The caller and the namespace of a request. Throws unless the token allows the operation there. */
-  #identify(request: Request, one: Operation): Caller {
+  #identify(request: Request, one: Guarded): Caller {
     const asked = request.headers.get('headgate-namespace');
     if (this.#tokens.size === 0) return { token: null, namespace: asked ?? this.#options.namespace };
     const [, secret] = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '') ?? [];
@@ -150,49 +174,13 @@ export class App {
     return { token, namespace };
   }
 
-  #limiterFor(caller: Caller): Promise<RateLimiter> {
-    const key = keyOf(caller);
-    const known = this.#limiters.get(key);
-    if (known !== undefined) return known;
-    const opened = this.#open(caller);
-    // A namespace that is missing now may be registered later.
-    opened.catch(() => this.#limiters.delete(key));
-    this.#limiters.set(key, opened);
-    return opened;
-  }
-
-  /**
-   * The namespace of the server or of the token is not looked up first: in an outage its asks follow the policy. Other names
-   * are, because a client may send any number of them.
-   */
-  async #open({ token, namespace }: Caller): Promise<RateLimiter> {
-    const isExpected = namespace === this.#options.namespace || namespace === token?.namespace;
-    if (isExpected) return this.#limiter.inUnopened(namespace, token?.name);
-    return this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
-  }
-
   #problemOf(error: unknown, one: Operation, caller: Caller | null, signal: AbortSignal): Problem {
     if (error instanceof Refusal) return error.problem;
     if (error instanceof TooLarge) return serverProblem('body.too-large', error.message);
-    // The name may belong to another namespace by the next request: it was deleted and registered again.
-    if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
+    if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.forget(caller);
     // The client has disconnected, which ends its wait. No client reads the answer, and the server has not failed.
     if (!isHeadgateError(error) && !signal.aborted) this.#options.onError(error, one.id);
     return errorProblem(error);
-  }
-}
-
-/** A header has no line break, so that no other namespace and name have the same key. */
-function keyOf({ token, namespace }: Caller): string {
-  return `${namespace}\n${token?.name ?? ''}`;
-}
-
-async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const text = await readBody(request, maxBytes);
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new ValidationError('body', 'JSON', text);
   }
 }
 

@@ -3,18 +3,30 @@ import { respond } from './respond.js';
 
 /**
  * The refusal of a request that a web page of another site makes to a server without tokens; null: the request is allowed.
- * A browser on the same machine reaches the loopback interface for every page that it shows. It always sends `Origin`
- * with a POST of another site. A page whose name was rebound to 127.0.0.1 is of the same origin, but sends its own name as
- * `Host`.
+ * A browser reaches this machine and its network for every page that it shows. It always sends `Origin` with a POST of
+ * another site. The schemes are not compared: a proxy may end TLS.
  */
-export function refuseOtherSites(request: Request): Response | null {
-  const host = request.headers.get('host') ?? '';
-  if (!isLoopback(hostnameOf(`http://${host}`))) {
-    return respond(serverProblem('access.denied', 'A server without tokens answers requests to localhost only'));
-  }
+export function refuseOtherOrigins(request: Request): Response | null {
   const origin = request.headers.get('origin');
-  if (origin === null || origin === `http://${host}`) return null;
+  if (origin === null || (URL.canParse(origin) && new URL(origin).host === new URL(request.url).host)) return null;
   return respond(serverProblem('access.denied', 'A server without tokens answers no requests of other web pages'));
+}
+
+/** Clients send the same host with every request. */
+let lastAllowed: string | null = null;
+
+/**
+ * The refusal of a request to another host name than that of this machine; null: the request is allowed. A page whose name
+ * was rebound to 127.0.0.1 is of the same origin as the server, but sends its own name as `Host`.
+ */
+export function refuseOtherHosts(request: Request): Response | null {
+  const host = request.headers.get('host') ?? '';
+  if (host === lastAllowed) return null;
+  if (isLoopback(hostnameOf(`http://${host}`))) {
+    lastAllowed = host;
+    return null;
+  }
+  return respond(serverProblem('access.denied', 'A server without tokens answers requests to localhost only'));
 }
 
 /** Whether a name or an address reaches this machine only. */

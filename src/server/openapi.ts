@@ -68,7 +68,7 @@ function describeOperation(one: Operation) {
     responses: {
       [one.status]: { description: 'Done.', content: { 'application/json': { schema: jsonSchema(one.answer) } } },
       ...Object.fromEntries(
-        [...new Set(refusals)].toSorted((a, b) => a - b).map((status) => [status, refusal(status)]),
+        [...new Set(refusals)].toSorted((a, b) => a - b).map((status) => [status, refusal(status, one.denial)]),
       ),
     },
   };
@@ -82,10 +82,15 @@ const NAMESPACE = {
   schema: { type: 'string' },
 };
 
-function refusal(status: number) {
+/** Only these statuses are always denials: a 403 may come from the token or from a pause. */
+const DENIALS = [422, 429];
+
+function refusal(status: number, denial: GenericSchema | null) {
+  const isDenial = denial !== null && DENIALS.includes(status);
+  const schema = isDenial ? jsonSchema(denial) : { $ref: '#/components/schemas/Problem' };
   return {
     description: REFUSALS[status] ?? 'An error.',
-    content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+    content: { 'application/problem+json': { schema } },
   };
 }
 

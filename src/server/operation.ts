@@ -1,6 +1,6 @@
 import type { GenericSchema, InferOutput } from 'valibot';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import type { HeaderLine } from '../integrations/http/headers.js';
+import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Problem } from './problem.js';
@@ -15,8 +15,12 @@ export interface Asked {
   readonly namespace: string;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
+  /** Aborts when the server ends before a wait does. */
+  readonly ending: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
+  /** The format of the rate-limit fields of decisions. */
+  readonly headers: HeaderFormat;
   /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */
   readonly problemOf: (error: unknown) => Problem;
 }
@@ -47,10 +51,14 @@ export interface Operation {
   /** The status of success. Default: 200. */
   readonly status: number;
   readonly answer: GenericSchema;
+  /** The problem body of the statuses 422 and 429. null: that of every problem. */
+  readonly denial: GenericSchema | null;
   /** Error statuses besides those that every operation has. */
   readonly refusals: readonly number[];
   /** The entities that the request names. A token must cover each of them. */
   readonly entitiesOf: (input: Input) => readonly string[];
+  /** The fields of the request that replace what an admin has configured. A token with an entity prefix may not send them. */
+  readonly overridesOf: (input: Input) => readonly string[];
   readonly handle: (asked: Asked, input: Input) => Promise<Answer<unknown>>;
 }
 
@@ -87,8 +95,10 @@ export interface OperationDefinition<
   readonly body?: B;
   readonly status?: number;
   readonly answer: A;
+  readonly denial?: GenericSchema;
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
+  readonly overridesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
   readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
 }
 
@@ -104,12 +114,25 @@ export function operation<
     query = null,
     body = null,
     status = 200,
+    denial = null,
     refusals = [],
     wholeStore = false,
     entitiesOf = () => [],
+    overridesOf = () => [],
     ...rest
   } = definition;
   // The app parses the input with these very schemas before it calls the handler.
-  const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf } as unknown;
+  const typed = {
+    ...rest,
+    params,
+    query,
+    body,
+    status,
+    denial,
+    refusals,
+    wholeStore,
+    entitiesOf,
+    overridesOf,
+  } as unknown;
   return typed as Operation;
 }

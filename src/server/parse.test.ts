@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { Limit } from '../core/limit.js';
 import { requestServer } from '../../tests/support/server/request-server.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
@@ -36,9 +37,30 @@ describe('names that an object has anyway', () => {
     expect((await limiter.buckets.list({ resource: 'gpt-4' })).items).toEqual([]);
   });
 
-  test.each(['__proto__', 'constructor', 'prototype'])('metadata with the key %s is refused', async (name) => {
-    const { send } = await requestServer();
-    const response = await send('POST /v1/entities', { body: `{"id":"proj-1","metadata":{"${name}":1}}` });
+  test.each(['constructor', 'prototype'])('a limit named %s is taken and settled like any other', async (name) => {
+    const { send, limiter } = await requestServer({}, [Limit.perMinute(name, 10)]);
+    const key = { entityId: 'user-1', resource: 'gpt-4' };
+    const acquired = await send('POST /v1/acquire', { body: { ...key, consume: { [name]: 4 }, portable: true } });
+    const { lease } = (await acquired.json()) as { readonly lease: { readonly token: string } };
+    await send('POST /v1/leases/settle', { body: { token: lease.token, amounts: { [name]: 7 } } });
+    expect(Object.entries(await limiter.available(key))).toEqual([[name, 3]]);
+  });
+
+  test.each(['constructor', 'prototype'])('a wrong amount of %s is refused with its field', async (name) => {
+    const { send } = await requestServer({}, [Limit.perMinute(name, 10)]);
+    const body = { entityId: 'user-1', resource: 'gpt-4', consume: { [name]: -1 } };
+    const response = await send('POST /v1/acquire', { body });
     expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ field: `body.consume.${name}`, expected: 'at least 0' });
+  });
+
+  test('metadata with the key __proto__ is refused, and constructor is a key like any other', async () => {
+    const { send } = await requestServer();
+    const create = (id: string, name: string) =>
+      send('POST /v1/entities', { body: `{"id":"${id}","metadata":{"${name}":1}}` });
+    expect((await create('proj-1', '__proto__')).status).toBe(400);
+    expect((await create('proj-2', 'constructor')).status).toBe(201);
+    const read = (await (await send('GET /v1/entities/proj-2')).json()) as { readonly metadata: object };
+    expect(Object.entries(read.metadata)).toEqual([['constructor', 1]]);
   });
 });

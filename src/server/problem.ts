@@ -53,6 +53,7 @@ export function denialProblem(denial: Omit<Denied, 'granted'>): Problem {
     reason: denial.reason,
     retryAfterMs: denial.retryAfterMs,
     violations: denial.violations.map(viewStatus),
+    statuses: denial.statuses.map(viewStatus),
     decidedBy: denial.decidedBy,
     ...(denial.paused === undefined ? {} : { paused: viewPausedBy(denial.paused) }),
   };

@@ -1,3 +1,5 @@
+import { ValidationError } from '../core/errors.js';
+
 /** The body has more bytes than the route accepts. */
 export class TooLarge extends Error {
   constructor(maxBytes: number) {
@@ -5,8 +7,33 @@ export class TooLarge extends Error {
   }
 }
 
+/** Far more than any operation needs, and far less than the stack of a function that calls itself for each level. */
+const MAX_LEVELS = 100;
+
+/** Reads a body as JSON. */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  const text = await readBody(request, maxBytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ValidationError('body', 'JSON', text);
+  }
+  // Each level has an opening and a closing bracket: a shorter text cannot be too deep.
+  if (text.length > 2 * MAX_LEVELS && isDeeper(value, MAX_LEVELS)) {
+    throw new ValidationError('body', `JSON of at most ${MAX_LEVELS} levels`, 'more');
+  }
+  return value;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
 /** Reads a body as text. Stops at the first byte beyond `maxBytes`, so that a client cannot fill the memory. */
-export async function readBody(request: Request, maxBytes: number): Promise<string> {
+async function readBody(request: Request, maxBytes: number): Promise<string> {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN);
   if (declared > maxBytes) throw new TooLarge(maxBytes);
   // A declared length is enforced by the HTTP parser, so that the body need not be counted.

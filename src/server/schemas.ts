@@ -64,18 +64,25 @@ export const limitView = v.object({
 
 export type LimitView = v.InferOutput<typeof limitView>;
 
+/** A limit does not change, and the same few are shown in every answer. */
+const views = new WeakMap<Limit, LimitView>();
+
 export function viewLimit(limit: Limit): LimitView {
-  const { name: limitName, kind, refillAmount, refillPeriodMs, reserve, shadow } = limit;
-  return {
+  const known = views.get(limit);
+  if (known !== undefined) return known;
+  const { name: limitName, kind, capacity, refillAmount, refillPeriodMs, reserve, shadow } = limit;
+  const view = {
     name: limitName,
     text: String(limit),
     kind,
-    capacity: finite(limit.capacity),
+    capacity: finite(capacity),
     refillAmount,
     refillPeriodMs,
     ...(reserve === undefined ? {} : { reserve: { ...reserve } }),
     ...(shadow ? { shadow } : {}),
   };
+  views.set(limit, view);
+  return view;
 }
 
 /** JSON has no infinity: null stands for an unlimited number. */

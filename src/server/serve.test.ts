@@ -1,8 +1,11 @@
-import { request as httpRequest } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
 import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
 import { Limit } from '../core/limit.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
+import { Random } from '../testing/conformance/kit/random.js';
 import { type RunningServer, serve, type ServeOptions } from './serve.js';
 
 const running: { readonly server: RunningServer; readonly limiter: RateLimiter }[] = [];
@@ -87,12 +90,13 @@ describe('a server that closes while a client waits', () => {
     await closing;
   });
 
-  test('has ended the wait when the time for closing is over', async () => {
+  test('answers the client with 503 when the time for closing is over, and has ended its wait', async () => {
     const { server, limiter, answer } = await waitingClient();
-    const failed = expect(answer).rejects.toThrow('fetch failed');
     await server.close({ timeoutMs: 0 });
     expect(limiter.waiting()).toEqual([]);
-    await failed;
+    const response = await answer;
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ code: 'backend.unavailable', retryable: true });
   });
 });
 
@@ -139,17 +143,49 @@ describe('a server without tokens', () => {
   });
 });
 
-test('100 waiting clients that disconnect leave no slot and no waiting caller behind', async () => {
-  const { limiter, acquire } = await start();
-  const held = await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } });
-  const clients = Array.from({ length: 100 }, () => new AbortController());
-  const answers = clients.map(({ signal }) => acquire({ slots: 1 }, { wait: { timeoutMs: 60_000 } }, signal));
-  await limiter.ping();
-  for (const client of clients) client.abort();
-  const results = await Promise.allSettled(answers);
-  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
+test('1,000 waiting clients that disconnect at random leave no slot, no hold and no timer behind', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const timersBefore = timers();
+  const { limiter, server } = await start();
+  const key = { entityId: 'user-1', resource: 'gpt-4' };
+  const waiting = (): number => limiter.waiting().reduce((sum, line) => sum + line.depth, 0);
+  let held = await limiter.acquire({ ...key, consume: { slots: 1 } });
+  const answers = new EventEmitter();
+  const clients = new Set(Array.from({ length: 1_000 }, () => slotClient(server.url, answers)));
+  await expect.poll(waiting).toBe(1_000);
+  // The order is arbitrary but fixed, so that a failure can be repeated.
+  const random = new Random(20_261_116);
+  for (;;) {
+    for (const client of [...clients].filter(() => random.whole(1, 5) === 1)) {
+      clients.delete(client);
+      client.destroy();
+    }
+    await expect.poll(waiting).toBe(clients.size);
+    if (clients.size === 0) break;
+    // The slot goes to a client that still waits, and after it to the next.
+    const answered = once(answers, 'answer') as Promise<[ClientRequest, IncomingMessage]>;
+    await held.commit();
+    const [client, response] = await answered;
+    clients.delete(client);
+    expect(response.statusCode).toBe(200);
+    const { lease } = (await json(response)) as { readonly lease: { readonly token: string } };
+    held = await limiter.leases.resume(lease.token);
+  }
   await held.commit();
-  // The next ask is served at once if no ended wait has taken the slot.
-  await expect.poll(() => limiter.available({ entityId: 'user-1', resource: 'gpt-4' })).toMatchObject({ slots: 1 });
-  expect((await acquire({ slots: 1 })).status).toBe(200);
+  expect(await limiter.available(key)).toMatchObject({ slots: 1 });
+  expect((await limiter.leases.list()).items).toEqual([]);
+  running.pop();
+  await server.close();
+  await limiter.close();
+  await expect.poll(timers).toBe(timersBefore);
 });
+
+/** A request for one slot over a connection of its own. */
+function slotClient(url: string, answers: EventEmitter): ClientRequest {
+  const client = httpRequest(`${url}/v1/acquire`, { method: 'POST', agent: false });
+  client.on('error', () => {});
+  client.on('response', (response) => answers.emit('answer', client, response));
+  const wait = { timeoutMs: 60_000 };
+  client.end(JSON.stringify({ entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 }, wait }));
+  return client;
+}

@@ -2,7 +2,7 @@ import { serve as listen, type ServerType } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { isLoopback, refuseOtherSites } from './local-requests.js';
+import { isLoopback, refuseOtherHosts } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
 export interface ServeOptions extends ServerOptions {
@@ -17,7 +17,8 @@ export interface RunningServer {
   readonly url: string;
   /**
    * Stops accepting requests, ends event streams, and waits until the requests in flight are answered. After `timeoutMs`
-   * it closes their connections. Leases stay valid: they are in the store. The limiter stays open.
+   * it answers those that wait for tokens with 503, and a second later it closes all connections. Leases stay valid: they are
+   * in the store. The limiter stays open.
    */
   close(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
@@ -25,6 +26,8 @@ export interface RunningServer {
 export const DEFAULT_PORT = 8700;
 
 const CLOSE_MS = 8_000;
+/** For the answers to ended waits to be sent. */
+const LAST_ANSWERS_MS = 1_000;
 
 /** Listens for HTTP requests. Rejects if the address is in use, or public without tokens. */
 export async function serve(limiter: RateLimiter, options: ServeOptions = {}): Promise<RunningServer> {
@@ -41,7 +44,7 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   const inFlight = new Set<Promise<Response>>();
   let isClosing = false;
   const answer = async (request: Request): Promise<Response> => {
-    const answering = Promise.resolve((isOpen ? refuseOtherSites(request) : null) ?? server.fetch(request));
+    const answering = Promise.resolve((isOpen ? refuseOtherHosts(request) : null) ?? server.fetch(request));
     inFlight.add(answering);
     try {
       const response = await answering;
@@ -67,9 +70,12 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       server.close();
       // A connection that is kept alive has no request, and would otherwise hold the server open.
       if ('closeIdleConnections' in node) node.closeIdleConnections();
-      const timer = setTimeout(() => 'closeAllConnections' in node && node.closeAllConnections(), timeoutMs);
+      const timers = [
+        setTimeout(() => server.endWaits(), timeoutMs),
+        setTimeout(() => 'closeAllConnections' in node && node.closeAllConnections(), timeoutMs + LAST_ANSWERS_MS),
+      ];
       await closed;
-      clearTimeout(timer);
+      for (const timer of timers) clearTimeout(timer);
       // A request whose connection was closed may still give back what it took. The store must be open for that.
       await Promise.allSettled(inFlight);
     },

@@ -1,4 +1,6 @@
 import { ValidationError } from '../core/errors.js';
+import { HEADER_FORMATS, type HeaderFormat } from '../integrations/http/headers.js';
+import { checkOneOf } from '../limiter/options.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { AccessToken } from './access-token.js';
 import { type AccessEntry, App } from './app.js';
@@ -8,10 +10,14 @@ import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
 import { OPERATIONS } from './operations/index.js';
+import { refuseOtherOrigins } from './local-requests.js';
 import { respond } from './respond.js';
 
 export interface ServerOptions {
-  /** Who may call. Left out or empty: everyone who can reach the server. */
+  /**
+   * Who may call. Left out or empty: everyone who can reach the server, except web pages of other sites (`Origin`). `serve`
+   * then also refuses other host names than those of this machine; behind a server of your own that check is yours.
+   */
   readonly tokens?: readonly AccessToken[];
   /** The namespace of requests that name none. Default: `default`. */
   readonly namespace?: string;
@@ -21,6 +27,13 @@ export interface ServerOptions {
   readonly metrics?: { render(): string };
   /** The dashboard, as `readDashboard` returns it. It is served at `/dashboard/`. Default, and null: there is no such route. */
   readonly dashboard?: DashboardFiles | null;
+  /** The format of the rate-limit fields of decisions. Default: `draft-10`. */
+  readonly headers?: HeaderFormat;
+  /**
+   * Whether `/metrics`, `/docs` and `/openapi.json` need an admin token: `/metrics` one for every namespace, because it counts
+   * all of them. `/healthz` and `/readyz` stay open for probes. Default: false.
+   */
+  readonly protectService?: boolean;
   /** Called with errors that are not the client's. Default: a process warning. */
   readonly onError?: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no access log. */
@@ -32,11 +45,14 @@ export interface Server {
   fetch(request: Request): Promise<Response>;
   /** Ends the event streams. The limiter stays open. */
   close(): void;
+  /** Answers the requests that wait for tokens with 503, so that a server that ends need not cut them off. */
+  endWaits(): void;
 }
 
 /** The version of the API, which the paths begin with. */
 const API_VERSION = '1';
 
+const JSON_TYPE = 'application/json';
 const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
@@ -46,25 +62,34 @@ const CSP =
 
 /** Serves a limiter over HTTP. Opens no socket: pass `fetch` to a server of your runtime, or use `serve`. */
 export function createServer(limiter: RateLimiter, options: ServerOptions = {}): Server {
-  if (!limiter.hasLeaseSecret) {
+  if (!limiter.leases.hasSecret) {
     const expected = 'given to the limiter (or HEADGATE_LEASE_SECRET set): a server signs the tokens of leases with it';
     throw new ValidationError('leaseSecrets', expected, undefined);
   }
   const { events = new EventHub(), namespace = 'default', onError = warn, tokens = [], onAccess } = options;
+  const { headers = 'draft-10', protectService = false } = options;
+  checkOneOf('headers', headers, HEADER_FORMATS);
+  if (protectService && tokens.length === 0) {
+    throw new ValidationError('protectService', 'left out while the server has no tokens', protectService);
+  }
   const app = new App(limiter, OPERATIONS, {
     tokens,
     namespace,
     onError,
     events,
+    headers,
     ...(onAccess === undefined ? {} : { onAccess }),
   });
   const document = JSON.stringify(buildOpenApi(OPERATIONS, API_VERSION));
   const docs = renderDocs(OPERATIONS, API_VERSION);
-  app.router.get('/openapi.json', () => new Response(document, { headers: { 'content-type': 'application/json' } }));
-  app.router.get(
-    '/docs',
-    () => new Response(docs, { headers: { 'content-type': HTML, 'content-security-policy': CSP } }),
-  );
+  const addPage = (path: string, wholeStore: boolean, answer: () => Response): void => {
+    const guarded = { id: path, role: 'admin', wholeStore } as const;
+    app.router.get(path, ({ req }) => (protectService ? app.refuse(req.raw, guarded) : null) ?? answer());
+  };
+  addPage('/openapi.json', false, () => new Response(document, { headers: { 'content-type': JSON_TYPE } }));
+  addPage('/docs', false, () => {
+    return new Response(docs, { headers: { 'content-type': HTML, 'content-security-policy': CSP } });
+  });
   app.router.get('/healthz', () => respond({ ok: true }, 200));
   app.router.get('/readyz', async () => {
     const ping = await limiter.ping();
@@ -72,11 +97,19 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
   });
   const { metrics } = options;
   if (metrics !== undefined) {
-    app.router.get('/metrics', () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
+    addPage('/metrics', true, () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
   }
   const { dashboard = null } = options;
   if (dashboard !== null) addDashboard(app.router, dashboard);
-  return { fetch: (request) => app.fetch(request), close: () => events.close() };
+  const isOpen = tokens.length === 0;
+  return {
+    fetch: (request) => {
+      const refused = isOpen ? refuseOtherOrigins(request) : null;
+      return refused === null ? app.fetch(request) : Promise.resolve(refused);
+    },
+    close: () => events.close(),
+    endWaits: () => app.endWaits(),
+  };
 }
 
 function warn(error: unknown, where: string): void {

@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { AccessTokens } from './access-token.js';
 import { addToken, readTokenFile, removeToken } from './token-file.js';
 
@@ -41,6 +41,35 @@ test('a name that exists, a name that does not, and a bad namespace are refused 
   await expect(addToken(path, { name: 'bad', role: 'app', namespace: 'a b' })).rejects.toThrow('namespace');
   await expect(removeToken(path, 'none')).rejects.toThrow('name');
   expect(readFileSync(path, 'utf8')).toBe(before);
+  expect(existsSync(`${path}.new`)).toBe(false);
+});
+
+test('twenty tokens that are created at the same time are all in the file', async () => {
+  const names = Array.from({ length: 20 }, (_, at) => `web-${at}`);
+  const secrets = await Promise.all(names.map((name) => addToken(path, { name, role: 'app', namespace: 'default' })));
+  const tokens = new AccessTokens(await readTokenFile(path));
+  expect(secrets.map((secret) => tokens.find(secret)?.name)).toEqual(names);
+});
+
+test('a change that finds the lock of a killed process names the lock, and changes nothing', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  try {
+    writeFileSync(`${path}.new`, '');
+    const failed = expect(addToken(path, { name: 'web', role: 'app', namespace: 'default' })).rejects.toThrow(
+      `${path}.new exists`,
+    );
+    const end = { isReached: false };
+    const over = failed.finally(() => (end.isReached = true));
+    while (!end.isReached) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await over;
+    expect(existsSync(path)).toBe(false);
+    expect(existsSync(`${path}.new`)).toBe(true);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('a file that does not exist is named', async () => {

@@ -1,4 +1,4 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
 import { type AccessToken, createSecret, hashSecret, parseTokens } from './access-token.js';
 
@@ -11,23 +11,25 @@ export async function readTokenFile(path: string): Promise<readonly AccessToken[
 
 /** Adds a token to a file and returns its secret, which is stored nowhere. Creates the file, readable by its owner only. */
 export async function addToken(path: string, token: Omit<AccessToken, 'sha256'>): Promise<string> {
-  const before = await readTokens(path);
-  if (before.some(({ name }) => name === token.name)) {
-    throw new ValidationError('name', `a name that ${path} does not have yet`, token.name);
-  }
   const secret = createSecret();
-  await writeTokens(path, [...before, { ...token, sha256: hashSecret(secret) }]);
+  await changeTokens(path, async () => {
+    const before = await readTokens(path);
+    if (before.some(({ name }) => name === token.name)) {
+      throw new ValidationError('name', `a name that ${path} does not have yet`, token.name);
+    }
+    return [...before, { ...token, sha256: hashSecret(secret) }];
+  });
   return secret;
 }
 
 /** Removes a token from a file. A running server keeps it until it is started again. */
 export async function removeToken(path: string, name: string): Promise<void> {
-  const before = await readTokenFile(path);
-  const after = before.filter((token) => token.name !== name);
-  if (after.length === before.length) {
-    throw new ValidationError('name', `the name of a token in ${path}`, name);
-  }
-  await writeTokens(path, after);
+  await changeTokens(path, async () => {
+    const before = await readTokenFile(path);
+    const after = before.filter((token) => token.name !== name);
+    if (after.length === before.length) throw new ValidationError('name', `the name of a token in ${path}`, name);
+    return after;
+  });
 }
 
 async function readTokens(path: string): Promise<readonly AccessToken[]> {
@@ -45,12 +47,49 @@ async function readText(path: string): Promise<string | null> {
   }
 }
 
-/** Written to a new file that then replaces the old one: a crash never leaves half a list. */
-async function writeTokens(path: string, tokens: readonly AccessToken[]): Promise<void> {
-  // The result is checked before it replaces the file.
-  const text = `${JSON.stringify(tokens, null, 2)}\n`;
-  parseTokens(text, path);
+/**
+ * Writes a new file that then replaces the old one: a crash never leaves half a list. The new file is also the lock: it is
+ * created before the old one is read, so that two changes at the same time never lose one of them.
+ */
+async function changeTokens(path: string, change: () => Promise<readonly AccessToken[]>): Promise<void> {
   const draft = `${path}.new`;
-  await writeFile(draft, text, { mode: 0o600 });
-  await rename(draft, path);
+  const file = await lock(draft);
+  try {
+    try {
+      const text = `${JSON.stringify(await change(), null, 2)}\n`;
+      // The result is checked before it replaces the file.
+      parseTokens(text, path);
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+const LOCK_ATTEMPTS = 200;
+const LOCK_PAUSE_MS = 25;
+
+/** A lock of a process that was killed stays, as that of git does: only a person can tell whether the process still runs. */
+async function lock(draft: string): Promise<FileHandle> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await open(draft, 'wx', 0o600);
+    } catch (error) {
+      if ((error as { readonly code?: string }).code !== 'EEXIST') {
+        throw new InfrastructureError('infrastructure.file', `Cannot write ${draft}: ${String(error)}`, {
+          cause: error,
+        });
+      }
+      if (attempt >= LOCK_ATTEMPTS) {
+        const advice = 'remove it if no other process changes the tokens';
+        throw new InfrastructureError('infrastructure.file', `${draft} exists: ${advice}`, { cause: error });
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MS));
+  }
 }

@@ -1,26 +1,9 @@
 import * as v from 'valibot';
+import type { Awaitable } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
 import type { PausedBy, PauseView } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
 import { finite, limitView, viewLimit } from './schemas.js';
-
-/** The state of one limit of one level. */
-export const statusView = v.object({
-  entityId: v.string(),
-  resource: v.string(),
-  limit: limitView,
-  available: v.pipe(v.nullable(v.number()), v.description('What is left after the decision; negative in debt.')),
-  requested: v.number(),
-  reserved: v.optional(v.pipe(v.number(), v.description('What had to stay for asks of higher priority.'))),
-  shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
-  exceeded: v.boolean(),
-  retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
-});
-
-export function viewStatus(status: LimitStatus): v.InferOutput<typeof statusView> {
-  const { limit, available, ...rest } = status;
-  return { ...rest, limit: viewLimit(limit), available: finite(available) };
-}
 
 /** A pause that applies to an entity, or to its bucket of one resource. */
 export const pauseView = v.object({
@@ -44,6 +27,46 @@ export function viewStoredPause(pause: PauseView | undefined) {
   return pause === undefined ? {} : { paused: { until: pause.until?.toISOString() ?? null, reason: pause.reason } };
 }
 
+/** The state of one limit of one level. */
+export const statusView = v.object({
+  entityId: v.string(),
+  resource: v.string(),
+  limit: limitView,
+  available: v.pipe(v.nullable(v.number()), v.description('What is left after the decision; negative in debt.')),
+  requested: v.number(),
+  reserved: v.optional(v.pipe(v.number(), v.description('What had to stay for asks of higher priority.'))),
+  shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
+  near: v.optional(v.pipe(v.literal(true), v.description('At least the share `warnAt` of the limit is used.'))),
+  exceeded: v.boolean(),
+  retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
+  paused: v.optional(pauseView),
+});
+
+type StatusView = v.InferOutput<typeof statusView>;
+
+/** A status with a field that the view lacks is no argument of `viewStatus`: the compiler finds a field that is not shown. */
+type Shown = LimitStatus & Readonly<Record<Exclude<keyof LimitStatus, keyof StatusView>, never>>;
+
+/** Each field is named: a copy of the rest of an object takes several times as long, and each answer has some of these. */
+export function viewStatus(status: Shown): StatusView {
+  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow, near, paused } =
+    status;
+  const view: StatusView = {
+    entityId,
+    resource,
+    limit: viewLimit(limit),
+    available: finite(available),
+    requested,
+    exceeded,
+    retryAfterMs,
+  };
+  if (reserved !== undefined) view.reserved = reserved;
+  if (shadow !== undefined) view.shadow = shadow;
+  if (near !== undefined) view.near = near;
+  if (paused !== undefined) view.paused = viewPausedBy(paused);
+  return view;
+}
+
 /** A lease, with the token that continues it. */
 export const leaseView = v.object({
   id: v.string(),
@@ -55,13 +78,15 @@ export const leaseView = v.object({
   consumed: v.record(v.string(), v.number()),
 });
 
+type LeaseBody = v.InferOutput<typeof leaseView>;
+
 /** The token hands the lease over to the client: the server neither ends nor extends it. */
-export async function viewLease(lease: Lease): Promise<v.InferOutput<typeof leaseView>> {
-  const isHeld = lease.expiresAt !== null && lease.decidedBy === 'store';
-  return {
-    id: lease.id,
-    token: isHeld ? await lease.token() : null,
-    expiresAt: lease.expiresAt?.toISOString() ?? null,
-    consumed: { ...lease.consumed },
-  };
+export function viewLease(lease: Lease): Awaitable<LeaseBody> {
+  const { expiresAt } = lease;
+  if (expiresAt === null || lease.decidedBy !== 'store') return viewWithToken(lease, null, expiresAt);
+  return lease.token().then((token) => viewWithToken(lease, token, expiresAt));
+}
+
+function viewWithToken({ id, consumed }: Lease, token: string | null, expiresAt: Date | null): LeaseBody {
+  return { id, token, expiresAt: expiresAt?.toISOString() ?? null, consumed: { ...consumed } };
 }

@@ -14,7 +14,7 @@ interface Link {
 function pages(): readonly string[] {
   const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
   const found = docs.filter((name) => name.endsWith('.md')).map((name) => join('docs', name));
-  return ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...found];
+  return ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'llms.txt', ...found];
 }
 
 /** The text of a page without its blocks of code. */

@@ -120,6 +120,28 @@ test('acquire -l uses its own bucket, and the limits of the parent still apply',
   expect(await acquire(address, '-c', 'rpm=1', ...own)).toMatchObject({ granted: false, reason: 'exhausted' });
 });
 
+test('acquire shows that a limit is near once the share of its warnAt is used', async () => {
+  const address = store.copy();
+  const own = ['-l', 'a:10/day!warnAt=0.8'];
+  const first = await acquire(address, '-c', 'a=7', ...own);
+  expect(first.levels[0]?.limits[0]?.near).toBe(undefined);
+  const second = await acquire(address, '-c', 'a=2', ...own);
+  expect(second.levels[0]?.limits[0]).toMatchObject({ near: true, after: 1 });
+});
+
+test('acquire --at-most takes what there is of that limit, and the whole amount of the others', async () => {
+  const address = store.copy();
+  const own = ['-l', 'a:10/day', '-l', 'b:10/day', '--at-most', 'a'];
+  const granted = await acquire(address, '-c', 'a=50', '-c', 'b=2', ...own);
+  expect(granted.levels[0]?.limits).toMatchObject([
+    { name: 'a', asked: 10, before: 10, after: 0 },
+    { name: 'b', asked: 2, before: 10, after: 8 },
+  ]);
+  const denied = await acquire(address, '-c', 'a=50', '-c', 'b=2', ...own);
+  expect(denied).toMatchObject({ granted: false, reason: 'exhausted', exitCode: 10 });
+  expect(denied.levels[0]?.limits[0]).toMatchObject({ asked: 1, before: 0 });
+});
+
 test('acquire --priority keeps the reserve of the class, and a shadow that is short is shown as not taken', async () => {
   const address = store.copy();
   const own = ['-l', 'a:10/day!reserve.batch=0.5', '-l', 'b:1/day!shadow'];

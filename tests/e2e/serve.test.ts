@@ -93,3 +93,23 @@ test('headgate serve refuses a token file whose tokens are all revoked, because 
   expect(exitCode).not.toBe(0);
   expect(stderr).toContain('a list of at least one token');
 });
+
+test('headgate serve takes the format of the rate-limit fields, and refuses an unknown one', async () => {
+  const { url } = await start(['--limit', 'rpm:1/min', '--headers', 'x-ratelimit', '--json'], (line) =>
+    line.startsWith('{'),
+  );
+  const ask = { method: 'POST', body: JSON.stringify({ entityId: 'a', resource: 'b', consume: { rpm: 1 } }) };
+  expect((await fetch(`${url}/v1/acquire`, ask)).headers.get('x-ratelimit-limit')).toBe('1');
+  const { stderr, exitCode } = await runCli(['serve', '--port', '0', '--store', 'memory:', '--headers', 'draft-99']);
+  expect({ stderr, exitCode }).toMatchObject({ stderr: expect.stringContaining("'draft-6'"), exitCode: 3 });
+});
+
+test('headgate serve --protect-service asks for a token at /metrics, and refuses to start without tokens', async () => {
+  const file = join(folder, 'tokens.json');
+  await runCli(['token', 'create', 'web', '--file', file]);
+  const { url } = await start(['--tokens', file, '--protect-service', '--json'], (line) => line.startsWith('{'));
+  expect((await fetch(`${url}/metrics`)).status).toBe(401);
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  const { stderr, exitCode } = await runCli(['serve', '--port', '0', '--store', 'memory:', '--protect-service']);
+  expect({ stderr, exitCode }).toMatchObject({ stderr: expect.stringContaining('protectService'), exitCode: 3 });
+});

@@ -6,6 +6,8 @@ import {
   type MigrationReport,
   runMigrations,
 } from '../../src/backends/dynamodb/migrations/run.js';
+import { Limit } from '../../src/core/limit.js';
+import type { ConfigLevelRef } from '../../src/limiter/api/config-api.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { ENGINE } from '../support/dynamodb/world.js';
@@ -155,32 +157,51 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
 
   describe.each(['0.12.0', '0.13.0', '0.17.0'])('zae-limiter %s', (release) => {
     const { missing, note } = zaeRelease(release);
-    const settings = [{ setting: 'disabled', records: 2, treatment: 'converted' }];
+    const settings = [{ setting: 'disabled', records: 3, treatment: 'converted' }];
 
-    test.skipIf(missing)(`disabled resources and entities grant nothing after the migration${note}`, async () => {
-      const { zae, name } = await start(release, 'default');
-      await using _ = zae;
-      await fill(zae, release);
-      await zae.do('limits', { resource: 'off', rules: [RPD] });
-      await zae.do('limits', { entity: 'user', resource: 'off', rules: [TPD] });
-      await zae.do('acquire', { entity: 'other', resource: 'off', consume: { rpd: 1 } });
-      await zae.do('disable', { resource: 'off' });
-      await zae.do('disable', { entity: 'blocked', resource: 'gpt-4' });
-      expect(await migrate(name, { dryRun: true })).toMatchObject({ settings });
-      expect(await migrate(name)).toMatchObject({ to: 2, settings });
-      await using limiter = await open(name);
-      for (const [entityId, resource, consume] of [
-        ['new', 'off', { rpd: 1 }],
-        ['other', 'off', { rpd: 1 }],
-        ['user', 'off', { tpd: 1 }],
-        ['blocked', 'gpt-4', { rpd: 1 }],
-        ['blocked', 'gpt-4', {}],
-      ] as const) {
-        const outcome = limiter.acquire({ entityId, resource, consume });
-        await expect(outcome, `${entityId} ${resource}`).rejects.toMatchObject({ code: 'limit.impossible' });
-      }
-      await limiter.acquire({ entityId: 'new', resource: 'gpt-4', consume: { rpd: 1 } });
-    });
+    test.skipIf(missing)(
+      `disabled resources grant nothing after the migration, and disabled entities are paused${note}`,
+      async () => {
+        const { zae, name } = await start(release, 'default');
+        await using _ = zae;
+        await fill(zae, release);
+        await zae.do('limits', { resource: 'off', rules: [RPD] });
+        await zae.do('limits', { entity: 'user', resource: 'off', rules: [TPD] });
+        await zae.do('acquire', { entity: 'other', resource: 'off', consume: { rpd: 1 } });
+        await zae.do('disable', { resource: 'off' });
+        await zae.do('disable', { entity: 'blocked', resource: 'gpt-4' });
+        await zae.do('disable', { entity: 'user' });
+        expect(await migrate(name, { dryRun: true })).toMatchObject({ settings });
+        expect(await migrate(name)).toMatchObject({ to: 2, settings });
+        await using limiter = await open(name);
+        for (const [entityId, resource, consume] of [
+          ['new', 'off', { rpd: 1 }],
+          ['other', 'off', { rpd: 1 }],
+        ] as const) {
+          const outcome = limiter.acquire({ entityId, resource, consume });
+          await expect(outcome, `${entityId} ${resource}`).rejects.toMatchObject({ code: 'limit.impossible' });
+        }
+        const own = { limits: [Limit.perDay('own', 5)] };
+        for (const ask of [
+          { entityId: 'blocked', resource: 'gpt-4', consume: { rpd: 1 } },
+          { entityId: 'blocked', resource: 'gpt-4' },
+          { entityId: 'blocked', resource: 'gpt-4', consume: { own: 1 }, ...own },
+          { entityId: 'user', resource: 'gpt-4', consume: { rpd: 1 } },
+          { entityId: 'user', resource: 'off', consume: { tpd: 1 } },
+          { entityId: 'user', resource: 'any', consume: { own: 1 }, ...own },
+        ]) {
+          await expect(limiter.acquire(ask), JSON.stringify(ask)).rejects.toMatchObject({ code: 'entity.paused' });
+        }
+        await limiter.acquire({ entityId: 'new', resource: 'gpt-4', consume: { rpd: 1 } });
+        // Resumed, they have the limits that they had, and a second run does not pause them again.
+        await limiter.resume({ entityId: 'user' });
+        await limiter.resume({ entityId: 'blocked', resource: 'gpt-4' });
+        await migrate(name);
+        for (const entityId of ['user', 'blocked']) {
+          await limiter.acquire({ entityId, resource: 'gpt-4', consume: { rpd: 1 } });
+        }
+      },
+    );
 
     test.skipIf(missing)(
       `a client of zae-limiter that still runs is detected, and its writes are migrated${note}`,
@@ -247,7 +268,8 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       });
       const before = await world.dump(name);
       const refused = await migrate(name).catch((error: unknown) => String(error));
-      for (const setting of ['bypass', 'cascade', 'schedules', 'sessions', 'soft']) expect(refused).toContain(setting);
+      for (const setting of ['cascade', 'schedules', 'sessions']) expect(refused).toContain(setting);
+      for (const setting of ['bypass', 'soft']) expect(refused).not.toContain(`--drop ${setting}`);
       expect(await world.dump(name)).toEqual(before);
 
       const report = await migrate(name, { drop: ['bypass', 'cascade', 'schedules', 'sessions', 'soft'] });
@@ -262,6 +284,41 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       expect((await limiter.config.get({ resource: 'session' }))?.limits?.map(String)).toEqual(['rpd:10/day']);
       expect((await limiter.config.get({ resource: 'soft' }))?.limits?.map(String)).toEqual(['rpd:10/day']);
       expect(await limiter.available({ entityId: 'user', resource: 'session' })).toEqual({ rpd: 8 });
+    });
+
+    test.skipIf(missing)(`soft limits become shadows, and bypassed entities bypass${note}`, async () => {
+      const { zae, name } = await start('0.17.0', 'default');
+      await using _ = zae;
+      await fill(zae, '0.17.0');
+      const version = { schema_version: '0.10.0', lambda_version: '0.17.0' };
+      await zae.do('call', { target: 'repository', method: 'set_version_record', args: version });
+      await zae.do('limits', { resource: 'soft', rules: [{ ...RPD, soft: true }, TPD] });
+      await zae.do('limits', { resource: 'free', rules: [RPD] });
+      await zae.do('limits', { entity: 'user', resource: 'free', rules: [{ ...RPD, amount: 2 }] });
+      const bypass = async (method: string, args: object) => zae.do('call', { target: 'repository', method, args });
+      await bypass('bypass_resource', { resource: 'free' });
+      await bypass('bypass_entity', { entity_id: 'vip' });
+      expect((await migrate(name)).settings).toMatchObject([
+        { setting: 'bypass', records: 2, treatment: 'converted' },
+        { setting: 'soft', records: 1, treatment: 'converted' },
+      ]);
+      await using limiter = await open(name);
+      const textsOf = async (ref: ConfigLevelRef) => (await limiter.config.get(ref))?.limits?.map(String);
+      expect(await textsOf({ resource: 'soft' })).toEqual(['rpd:10/day!shadow', 'tpd:1000/day:3000']);
+      expect(await textsOf({ resource: 'free' })).toEqual(['rpd:10/day!shadow']);
+      expect(await textsOf({ entityId: 'user', resource: 'free' })).toEqual(['rpd:2/day!shadow']);
+      for (const [entityId, resource] of [
+        ['new', 'soft'],
+        ['new', 'free'],
+        ['user', 'free'],
+        ['vip', 'gpt-4'],
+      ] as const) {
+        const decision = await limiter.tryAcquire({ entityId, resource, consume: { rpd: 1_000 } });
+        expect([entityId, resource, decision.granted]).toEqual([entityId, resource, true]);
+      }
+      expect(await limiter.entities.get('vip')).toMatchObject({ bypass: true });
+      const enforced = { entityId: 'new', resource: 'gpt-4', consume: { rpd: 1_000 } };
+      expect((await limiter.tryAcquire(enforced)).granted).toBe(false);
     });
   });
 });

@@ -25,3 +25,11 @@ test.each(CELLS)('after a %s on %s a shadow takes what fits and reports the rest
   expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
   await expectShadow(arena);
 });
+
+test.each(CELLS)('after a %s on %s the limits of an entity with bypass are shadows', async (_, store, run) => {
+  const arena = await arenas.open(store, '');
+  await arena.limiter.entities.create({ id: BUCKET.entityId, bypass: true });
+  await run(arena);
+  expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
+  await expectShadow(arena);
+});

@@ -8,6 +8,10 @@ export interface Part {
   readonly milli: number;
   /** What an ask must leave. */
   readonly reserveMilli: number;
+  /** The same as thousandths of the capacity; 0 unless given. */
+  readonly reservePermille?: number;
+  /** Where the limit is short it is not taken, and refuses nothing. */
+  readonly shadow?: true;
 }
 
 /** The content of one write of a client, in this order: asks, those with less reserve first; debits; refunds. */
@@ -53,18 +57,19 @@ export class Model {
   fits(asks: Group['asks']): readonly boolean[] {
     const left = [...this.#tokens];
     return asks.map((ask) => {
-      const leaves = ({ limit, milli, reserveMilli }: Part): boolean =>
-        at(left, limit) >= BigInt(milli) + BigInt(reserveMilli);
-      if (!ask.every(leaves)) return false;
-      for (const { limit, milli } of ask) left[limit] = at(left, limit) - BigInt(milli);
+      if (!ask.every((part) => part.shadow === true || leaves(left, part))) return false;
+      for (const part of takenOf(left, ask)) left[part.limit] = at(left, part.limit) - BigInt(part.milli);
       return true;
     });
   }
 
   /** Books the granted asks, whether they fitted or not. */
   book(group: Group, granted: readonly boolean[]): void {
-    const asks = group.asks.filter((_, index) => granted[index] === true);
-    for (const { limit, milli } of [...asks.flat(), ...group.debits]) this.#add(limit, -BigInt(milli));
+    for (const [index, ask] of group.asks.entries()) {
+      if (granted[index] !== true) continue;
+      for (const { limit, milli } of takenOf(this.#tokens, ask)) this.#add(limit, -BigInt(milli));
+    }
+    for (const { limit, milli } of group.debits) this.#add(limit, -BigInt(milli));
     for (const { limit, milli } of group.refunds) this.#add(limit, BigInt(milli));
   }
 
@@ -78,6 +83,15 @@ export class Model {
   #add(limit: number, milli: bigint): void {
     this.#tokens[limit] = capped(at(this.#rates, limit), at(this.#tokens, limit) + milli);
   }
+}
+
+function leaves(tokens: readonly bigint[], { limit, milli, reserveMilli }: Part): boolean {
+  return at(tokens, limit) >= BigInt(milli) + BigInt(reserveMilli);
+}
+
+/** The parts of a granted ask that are taken: all but the shadows that are short. */
+function takenOf(tokens: readonly bigint[], ask: readonly Part[]): readonly Part[] {
+  return ask.filter((part) => part.shadow !== true || leaves(tokens, part));
 }
 
 function capped({ capacityMilli, refillPeriodMs }: Rate, tokens: bigint): bigint {

@@ -19,6 +19,8 @@ export interface Clients {
   move(client: number, group: Group, nowMs: EpochMs): Awaitable<readonly boolean[]>;
   /** Changes one limit. Returns the new base. */
   change(client: number, limit: number, rate: Rate, nowMs: EpochMs): Awaitable<EpochMs>;
+  /** Pauses the bucket until the time; null: ends the pause. Left out: these rules know no pauses. */
+  pause?(endMs: EpochMs | null, nowMs: EpochMs): Awaitable<void>;
 }
 
 /** How clients write: the subject of the oracle. */

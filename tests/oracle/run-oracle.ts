@@ -30,6 +30,7 @@ export async function runOracle(
   let overAdmitted = 0;
   let underAdmitted = 0;
   let firstMismatch: string | null = null;
+  let pausedUntilMs = 0;
 
   for (const [index, { client, afterMs, does }] of scenario.steps.entries()) {
     nowMs += afterMs;
@@ -39,9 +40,13 @@ export async function runOracle(
       // A base always increases, so it may be ahead of the clock. There is no refill until the clock reaches it.
       model.settleTo(await clients.change(client, does.limit, rate, nowMs));
       model.change(does.limit, rate);
+    } else if (does.kind === 'pause') {
+      // Of several pauses the latest end applies.
+      pausedUntilMs = does.forMs === null ? 0 : Math.max(pausedUntilMs, nowMs + does.forMs);
+      await clients.pause?.(does.forMs === null ? null : pausedUntilMs, nowMs);
     } else {
-      const group = groupOf(does, model);
-      const could = model.fits(group.asks);
+      const group = groupOf(does, model, scenario.shadows);
+      const could = pausedUntilMs > nowMs ? group.asks.map(() => false) : model.fits(group.asks);
       const did = await clients.move(client, group, nowMs);
       model.book(group, did);
       overAdmitted += did.filter((granted, ask) => granted && could[ask] !== true).length;
@@ -70,13 +75,18 @@ function sameKind(before: Rate, after: Rate): Rate {
 }
 
 /** Slots are never debited, and at most the held slots are given back. */
-function groupOf(does: Extract<ScenarioStep['does'], { kind: 'group' }>, model: Model): Group {
+function groupOf(
+  does: Extract<ScenarioStep['does'], { kind: 'group' }>,
+  model: Model,
+  shadows: ReadonlySet<number> = new Set(),
+): Group {
   const part = ({ limit, permille }: Share): Part => {
     const { capacityMilli } = at(model.rates, limit);
     return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n), reserveMilli: 0 };
   };
   const leaving = (asked: Part, permille: number): Part => {
-    return { ...asked, reserveMilli: part({ limit: asked.limit, permille }).milli };
+    const reserveMilli = part({ limit: asked.limit, permille }).milli;
+    return { ...asked, reserveMilli, reservePermille: permille, ...(shadows.has(asked.limit) ? { shadow: true } : {}) };
   };
   const isRate = ({ limit }: Share): boolean => at(model.rates, limit).refillPeriodMs !== 0;
   const held = model.rates.map(({ capacityMilli }, limit) => capacityMilli - Number(at(model.tokensMilli, limit)));

@@ -20,11 +20,15 @@ export interface ScenarioStep {
         readonly debits: readonly Share[];
         readonly refunds: readonly Share[];
       }
-    | { readonly kind: 'change'; readonly limit: number; readonly rate: Rate };
+    | { readonly kind: 'change'; readonly limit: number; readonly rate: Rate }
+    /** null: a resume. */
+    | { readonly kind: 'pause'; readonly forMs: number | null };
 }
 
 export interface Scenario {
   readonly rates: readonly Rate[];
+  /** The limits that are shadows. Left out: none. */
+  readonly shadows?: ReadonlySet<number>;
   readonly createdAtMs: EpochMs;
   readonly steps: readonly ScenarioStep[];
 }
@@ -35,6 +39,10 @@ export interface ScenarioOptions {
   readonly changes: boolean;
   /** Whether asks have priorities. */
   readonly priorities?: boolean;
+  /** Whether the bucket is paused and resumed. */
+  readonly pauses?: boolean;
+  /** Whether limits may be shadows. */
+  readonly shadows?: boolean;
   /** Amounts of 1e12 tokens and periods of up to a year, whose products and debts exceed 2^53. */
   readonly huge: boolean;
 }
@@ -91,6 +99,9 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
       : done;
   };
   const doesPlainly = (): ScenarioStep['does'] => {
+    if (options.pauses === true && chance(0.08)) {
+      return { kind: 'pause', forMs: chance(0.4) ? null : int(1, 2_000) };
+    }
     const kind = random();
     if (options.changes && kind < 0.05) return { kind: 'change', limit: limit(), rate: rate() };
     if (kind < 0.6) return { kind: 'group', asks: [ask()], debits: [], refunds: [] };
@@ -99,8 +110,11 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
     return { kind: 'group', asks: Array.from({ length: int(1, 4) }, ask), debits: shares(2), refunds: shares(2) };
   };
 
+  const shadows = new Set(options.shadows === true ? rates.flatMap((_, of) => (chance(0.5) ? [of] : [])) : []);
+
   return {
     rates,
+    ...(shadows.size === 0 ? {} : { shadows }),
     createdAtMs: 1_763_000_000_000 + int(0, 1e6),
     steps: Array.from({ length: options.steps }, () => ({
       client: int(1, CLIENTS),

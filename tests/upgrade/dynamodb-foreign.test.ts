@@ -135,6 +135,18 @@ describe.skipIf(ENGINE.missing)(`records that an older client writes to a table 
     await expect(take('user')).rejects.toMatchObject({ code: 'limit.impossible' });
   });
 
+  test('a bucket that was paused here stays paused after an older client has changed its config', async () => {
+    await limiter.config.setEntity('user', 'gpt-4', { limits: [Limit.perDay('rpd', 9)] });
+    await limiter.pause({ entityId: 'user', resource: 'gpt-4', forMs: 3_600_000, reason: 'a test' });
+    const own = (await world.dump(table)).find((item) => keyOf(item) === `${ns}/ENTITY#user #CONFIG#gpt-4`) ?? {};
+    await world.put(table, [{ ...own, disabled: { BOOL: false }, resource: text('gpt-4') }]);
+    await migrate();
+    await reopen();
+    await expect(take('user')).rejects.toMatchObject({ reason: 'paused' });
+    const stored = (await world.dump(table)).find((item) => keyOf(item) === keyOf(own));
+    expect(stored).toMatchObject({ pz: own['pz'], pzr: own['pzr'] });
+  });
+
   test('a foreign child is left out of lists, and counted after the migration', async () => {
     await world.put(table, [entityOf(ns, 'stray', 'org')]);
     const ids = async () => (await limiter.entities.children('org')).items.map(({ id }) => id);

@@ -106,8 +106,6 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
       'rpd:9/day',
     ],
     ['sessions', ofResource(NS, 'r', { w_chat_cp: 5, w_chat_ra: 0, w_chat_rp: 1, w_chat_rsa: 60 }), null],
-    ['bypass', ofResource(NS, 'r', { ...RULE, disabled: { S: 'bypass' } }), 'rpd:9/day'],
-    ['soft', ofResource(NS, 'r', { ...RULE, l_rpd_soft: { BOOL: true } }), 'rpd:9/day'],
     ['cascade', ofResource(NS, 'r', { ...RULE, cascade: { BOOL: false } }), 'rpd:9/day'],
   ])('the setting %s is counted and refused, and can be dropped by name', async (setting, item, left) => {
     const { name } = await world.table([...REGISTRY, item]);
@@ -122,6 +120,27 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     });
     await using limiter = await open(name);
     expect((await limiter.config.get({ resource: 'r' }))?.limits?.map(String).join() ?? null).toBe(left);
+  });
+
+  test.each<[DroppableSetting, Item]>([
+    ['bypass', ofResource(NS, 'r', { ...RULE, disabled: { S: 'bypass' } })],
+    ['soft', ofResource(NS, 'r', { ...RULE, l_rpd_soft: { BOOL: true } })],
+  ])('the setting %s makes the limits shadows, and they are enforced if it is dropped', async (setting, item) => {
+    for (const [drop, treatment, text] of [
+      [[], 'converted', 'rpd:9/day!shadow'],
+      [[setting], 'dropped', 'rpd:9/day'],
+    ] as const) {
+      const { name } = await world.table([...REGISTRY, item]);
+      const report = await migrate(name, { drop });
+      expect(report).toMatchObject({ settings: [{ setting, records: 1, treatment }], migrations: [{ left: 0 }] });
+      await using limiter = await open(name);
+      expect((await limiter.config.get({ resource: 'r' }))?.limits?.map(String)).toEqual([text]);
+    }
+  });
+
+  test('a bypass of limits that another level has refuses the migration', async () => {
+    const { name } = await world.table([...REGISTRY, ofResource(NS, 'r', { disabled: { S: 'bypass' } })]);
+    await expectRefused(name, 'it bypasses limits of another level');
   });
 
   test('a bucket keeps the counter of a dropped session limit, and its other limits', async () => {

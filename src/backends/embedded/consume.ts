@@ -23,6 +23,7 @@ import {
   mayGainByReclaim,
   type Verdict,
 } from '../../core/bucket/decide.js';
+import { leastOf, withAmount } from '../../core/bucket/at-most.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import {
   type ClosedState,
@@ -51,9 +52,10 @@ import { foldBeforeHourEnds } from './usage.js';
 
 /** Decides all levels before taking from any, so a denial at one level leaves the others unchanged. */
 export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
-  const { levels, leaseId } = request;
+  const { leaseId } = request;
+  let { levels } = request;
   const buckets = new Array<Bucket>(levels.length);
-  const answers = new Array<LevelAnswer>(levels.length);
+  let answers = new Array<LevelAnswer>(levels.length);
   for (let at = 0; at < levels.length; at++) {
     const level = levels[at] as LevelAsk;
     const bucket = openLevel(space, level, nowMs);
@@ -64,6 +66,16 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
   if (!conclusion.granted) {
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
+  }
+  const least = request.atMost === undefined ? null : leastOf(answers);
+  if (request.atMost !== undefined && least !== null && levels.length > 1) {
+    const { atMost } = request;
+    levels = levels.map((level) => withAmount(level, atMost, least));
+    // Every level has this much: the same balances are judged again, for the amount that all of them take.
+    answers = levels.map((level, at) => {
+      const bucket = buckets[at] as Bucket;
+      return answerOf(level, bucket, decide(bucket, level.asks, nowMs), nowMs);
+    });
   }
   if (anyTakesUnheldSlots(levels, answers)) {
     return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: answers };

@@ -1,8 +1,8 @@
-import type { LeaseRecord, LeaseStore, Page, PageRequest } from '../../backend.js';
+import type { AdminCall, LeaseRecord, LeaseStore, Page, PageRequest } from '../../backend.js';
 import { isClosed } from '../../core/bucket/portable.js';
+import { describeRelease } from '../../core/bucket/released-lease.js';
 import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../core/identifiers.js';
 import { pageOf, parseTwoPartCursor, buildTwoPartCursor } from '../../core/paging.js';
-import type { EpochMs } from '../../core/units.js';
 import { endLease } from './bucket.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space, Storage } from './storage.js';
@@ -43,7 +43,7 @@ export function createLeaseStore(storage: Storage): LeaseStore {
         levels.map(({ entityId, resource }) => space.readBucket(entityId, resource)?.holders.get(leaseId)),
       ),
     release: (call, leaseId, { entityId, resource }) =>
-      storage.write(call, (space) => release(space, leaseId, { entityId, resource }, call.nowMs)),
+      storage.write(call, (space) => release(space, call, leaseId, { entityId, resource })),
   };
 }
 
@@ -88,12 +88,14 @@ function leasesOf({ entityId, resource, bucket }: OwnedBucket): readonly LeaseRe
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function release(space: Space, leaseId: string, ref: BucketRef, nowMs: EpochMs): boolean {
+function release(space: Space, call: AdminCall, leaseId: string, ref: BucketRef): boolean {
+  const { nowMs, auditId, principal } = call;
   const bucket = space.readBucket(ref.entityId, ref.resource);
   const holder = bucket?.holders.get(leaseId);
   if (bucket === undefined || holder === undefined || isClosed(holder)) return false;
   foldBeforeHourEnds(space, ref, bucket, nowMs);
   endLease(bucket, leaseId, holder, nowMs);
   space.writeBucket(ref.entityId, ref.resource, bucket, nowMs);
+  space.addAudit({ id: auditId, atMs: nowMs, principal, ...describeRelease({ ...holder, id: leaseId, ...ref }) });
   return true;
 }

@@ -17,17 +17,16 @@ import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket, Home } from './bucket.js';
+import { bucketsWhere, pageByOwner } from './bucket-listing.js';
+import { IdleSweep } from './idle-sweep.js';
 import { pageOf } from '../../core/paging.js';
 import { Receipts } from './receipts.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
 import { isForgettable } from './usage.js';
 
-/** Below this number of buckets, idle ones are not removed. */
+/** Below this number of buckets, idle ones are not removed. Each new one beyond it is a step of the sweep. */
 const KEPT_BUCKETS = 10_000;
-
-/** How many buckets each new one beyond that checks for idle ones. */
-const SWEPT_PER_NEW_BUCKET = 2;
 
 /** The number of audit records that are kept: the newest. */
 const KEPT_AUDIT_RECORDS = 10_000;
@@ -42,7 +41,7 @@ export class MemorySpace implements Space {
   readonly home: Home = { isOpen: true };
   readonly #keptBuckets: number;
   readonly #buckets = new TwoKeyMap<Bucket>();
-  #sweep = this.#buckets.entries();
+  readonly #sweep = new IdleSweep(this.#buckets, (owned, nowMs) => isForgettable(this, owned, owned.bucket, nowMs));
   readonly #configs = new Map<string, LevelRecord>();
   #sequence = 0;
   readonly #entities = new Map<string, EntityRecord>();
@@ -72,57 +71,24 @@ export class MemorySpace implements Space {
     if (replaced !== undefined) replaced.home = null;
     this.#buckets.set(entityId, resource, bucket);
     bucket.home = this.home;
-    if (replaced === undefined && this.#buckets.size > this.#keptBuckets) this.#deleteIdle(nowMs);
+    if (replaced === undefined && this.#buckets.size > this.#keptBuckets) this.#sweep.step(nowMs);
   }
 
   bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket> {
-    return pageOf(
-      this.#bucketsWhere((owner) => owner === entityId),
-      page,
-      ({ resource }) => resource,
-    );
+    const owned = bucketsWhere(this.#buckets, (owner) => owner === entityId);
+    return pageOf(owned, page, ({ resource }) => resource);
   }
 
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket> {
-    return this.#inOrder(
-      this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource),
-      page,
-    );
+    const isWanted = (_: string, keyPart: string): boolean => parsePlainResource(keyPart) === resource;
+    return pageByOwner(bucketsWhere(this.#buckets, isWanted), page);
   }
 
   buckets(page: PageRequest): Page<OwnedBucket> {
-    return this.#inOrder(
-      this.#bucketsWhere(() => true),
+    return pageByOwner(
+      bucketsWhere(this.#buckets, () => true),
       page,
     );
-  }
-
-  #inOrder(wanted: Iterable<OwnedBucket>, page: PageRequest): Page<OwnedBucket> {
-    // A space sorts before every character of a name, and "#" does not: "a" must come before "a!".
-    const from = { ...page, after: page.after?.replace('#', ' ') ?? null };
-    const { items, next } = pageOf(wanted, from, (owned) => `${owned.entityId} ${owned.resource}`);
-    return { items, next: next?.replace(' ', '#') ?? null };
-  }
-
-  *#bucketsWhere(wanted: (entityId: string, resource: string) => boolean): Generator<OwnedBucket> {
-    for (const [entityId, resource, bucket] of this.#buckets.entries()) {
-      if (wanted(entityId, resource)) yield { entityId, resource, bucket };
-    }
-  }
-
-  /** Checks a few buckets from a cursor for each new one, so that no call pays for many and no timer is needed. */
-  #deleteIdle(nowMs: EpochMs): void {
-    for (let step = 0; step < SWEPT_PER_NEW_BUCKET; step++) {
-      const next = this.#sweep.next();
-      if (next.done === true) {
-        this.#sweep = this.#buckets.entries();
-        return;
-      }
-      const [entityId, resource, bucket] = next.value;
-      if (!isForgettable(this, { entityId, resource }, bucket, nowMs)) continue;
-      this.#buckets.delete(entityId, resource);
-      bucket.home = null;
-    }
   }
 
   readConfig(level: ConfigLevel): StoredConfig | undefined {

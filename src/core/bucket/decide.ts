@@ -1,10 +1,10 @@
 import { credit, effectiveTokens, gainsTokens, type Rate, waitForTokens } from './bucket.js';
 import { shareOf } from './shard.js';
-import { add, floorDiv, type Int } from '../int.js';
+import { add, floorDiv, type Int, min } from '../int.js';
 import { hasBalance, refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { shareOfCapacity } from '../limit-options.js';
-import { laterPause, type Pause, pauseWaitMs } from '../pause.js';
+import { laterPause, type Pause, type PausedBy, pauseWaitMs } from '../pause.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
 /** An amount of one limit. Used in lists, not in objects keyed by name, because `constructor` is a legal limit name. */
@@ -31,6 +31,10 @@ export interface AskedAmount extends Amount {
   readonly reserve?: number;
   /** The limit is a shadow: where it is short it is not taken, and refuses nothing. */
   readonly shadow?: true;
+  /** The share of the capacity from which on the status is `near`. Left out: never. */
+  readonly warnAt?: number;
+  /** Takes at most `milli`: where there is less, all whole tokens that there are, at least one. */
+  readonly atMost?: true;
 }
 
 /** The entry of a lease in a bucket, until it is given back or expires. */
@@ -79,6 +83,10 @@ export interface Verdict {
   readonly reserve?: number;
   /** The limit is a shadow: it refuses nothing, and is taken only if the ask fits. */
   readonly shadow?: true;
+  /** The status is `near` if at most this is left in this bucket, or in this shard of it. Left out: it never is. */
+  readonly nearMilli?: number;
+  /** The ask may be cut: `requestedMilli` is what it takes, or one token if there is less than that. */
+  readonly cut?: true;
   /** 0: the ask fits. null: this bucket, or this shard of it, will never have enough. */
   readonly waitMs: number | null;
 }
@@ -128,6 +136,18 @@ export function reserveIn({ key, shardCount = 1 }: ShardOf, limit: Limit, reserv
   return shareOf({ kind, capacityMilli, refillMilli, refillPeriodMs }, key?.shard ?? 0, shardCount).capacityMilli;
 }
 
+/**
+ * The balance at which the used part of a limit reaches `warnAt`, in this bucket or in this shard of it. Divided like a
+ * reserve, so that the balances of the shards add up to that of the limit.
+ */
+export function nearIn(
+  bucket: ShardOf,
+  { limit, rate = limit }: Omit<LimitBalance, 'tokensMilli'>,
+  warnAt: number,
+): number {
+  return rate.capacityMilli - reserveIn(bucket, limit, warnAt);
+}
+
 /** The state of one limit of one level, in whole tokens. */
 export interface LimitStatus {
   readonly entityId: string;
@@ -135,15 +155,20 @@ export interface LimitStatus {
   readonly limit: Limit;
   /** The balance after the decision; negative in debt. */
   readonly available: number;
+  /** What was asked. Of a limit that `atMost` names: what was taken, or 1 if the ask was denied for it. */
   readonly requested: number;
   /** What had to stay for asks of higher priority. Left out: nothing. */
   readonly reserved?: number;
   /** The limit is a shadow: it refuses nothing. If it is exceeded, nothing was taken from it. */
   readonly shadow?: true;
+  /** The share of the limit that is used after the decision is at least its `warnAt`. Left out: it is less. */
+  readonly near?: true;
   /** Whether the ask does not fit. */
   readonly exceeded: boolean;
   /** 0 if not exceeded; null if waiting does not help. */
   readonly retryAfterMs: number | null;
+  /** Only of `status` and `peek`: the pause that refuses the ask now, whatever the balance. Left out: none runs. */
+  readonly paused?: PausedBy;
 }
 
 export function amountOf(amounts: readonly Amount[], name: string): Millitokens | undefined {
@@ -179,26 +204,41 @@ export function askOf(asks: readonly AskedAmount[], name: string): AskedAmount |
   return undefined;
 }
 
-function hasEnough(bucket: BucketState, balance: LimitBalance, { milli, reserve }: AskedAmount, nowMs: EpochMs) {
+function hasEnough(bucket: BucketState, balance: LimitBalance, ask: AskedAmount, nowMs: EpochMs) {
   const { limit, rate = limit, tokensMilli } = balance;
   if (!hasBalance(limit.kind)) return true;
+  const { reserve } = ask;
+  const milli = ask.atMost === true ? min(ask.milli, MILLI) : ask.milli;
   const needMilli = reserve === undefined ? milli : add(milli, reserveIn(bucket, limit, reserve));
   return effectiveTokens(rate, tokensMilli, credit(rate, bucket.baseMs, nowMs)) >= needMilli;
 }
 
 function judgeAsk(bucket: BucketState, balance: LimitBalance, ask: AskedAmount, nowMs: EpochMs): Verdict {
   const requestedMilli = Number(ask.milli);
-  const { reserve, shadow } = ask;
-  if (reserve === undefined && shadow === undefined) {
+  const { reserve, shadow, warnAt, atMost } = ask;
+  if (reserve === undefined && shadow === undefined && warnAt === undefined && atMost === undefined) {
     return judge(bucket, balance, { requestedMilli, reserveMilli: 0 }, nowMs);
   }
   const reserveMilli = reserve === undefined ? 0 : reserveIn(bucket, balance.limit, reserve);
-  const verdict = judge(bucket, balance, { requestedMilli, reserveMilli }, nowMs);
+  const need = { requestedMilli, reserveMilli };
+  const verdict = atMost === undefined ? judge(bucket, balance, need, nowMs) : judgeCut(bucket, balance, need, nowMs);
   return {
     ...verdict,
     ...(reserve === undefined ? {} : { reserveMilli, reserve }),
     ...(shadow === undefined ? {} : { shadow }),
+    ...(warnAt === undefined ? {} : { nearMilli: nearIn(bucket, balance, warnAt) }),
   };
+}
+
+/** The verdict for what is left of the ask if it is cut to whole tokens that are there, and to one token if there are none. */
+function judgeCut(bucket: BucketState, balance: LimitBalance, need: Need, nowMs: EpochMs): Verdict {
+  const whole = judge(bucket, balance, need, nowMs);
+  // A limit without a balance does not cut.
+  if (!hasBalance(balance.limit.kind)) return whole;
+  if (whole.waitMs === 0 || need.requestedMilli <= MILLI) return { ...whole, cut: true };
+  const room = wholeTokens(add(whole.effectiveMilli, -need.reserveMilli)) * MILLI;
+  const requestedMilli = Math.max(MILLI, Math.min(need.requestedMilli, room));
+  return { ...judge(bucket, balance, { ...need, requestedMilli }, nowMs), cut: true };
 }
 
 interface Need {
@@ -279,15 +319,17 @@ export function conclude(levels: readonly { readonly verdicts: readonly Verdict[
 
 /** The public form of a verdict: whole tokens, rounded down, less the ask if it was granted. */
 export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
-  const { limit, effectiveMilli, requestedMilli, reserve, shadow, waitMs } = verdict;
+  const { limit, effectiveMilli, requestedMilli, reserve, shadow, nearMilli, waitMs } = verdict;
+  const leftMilli = granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli;
   return {
     entityId,
     resource,
     limit,
-    available: wholeTokens(granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli),
+    available: wholeTokens(leftMilli),
     requested: requestedMilli / MILLI,
     ...(reserve === undefined ? {} : { reserved: shareOfCapacity(limit, reserve) / MILLI }),
     ...(shadow === undefined ? {} : { shadow }),
+    ...(nearMilli === undefined || leftMilli > nearMilli ? {} : { near: true }),
     exceeded: waitMs !== 0,
     retryAfterMs: announcedWait(verdict),
   };

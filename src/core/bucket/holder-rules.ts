@@ -1,3 +1,4 @@
+import { holderWith } from './at-most.js';
 import { type Amount, amountOf, type Holder, type LimitBalance, type Verdict } from './decide.js';
 import { sub } from '../int.js';
 import { holdsSlots, isConsumed } from '../limit-kind.js';
@@ -23,9 +24,12 @@ export function takesUnheldSlots(
  * portable lease may come much later, when the bucket has got such a limit.
  */
 export function takenHolder(holder: Holder, verdicts: readonly Verdict[], configIsOlder: boolean): Holder {
-  const { rates, slots, portable } = holder;
+  const cut = verdicts.find((verdict) => verdict.cut === true);
+  const { rates, slots, portable } =
+    cut === undefined ? holder : holderWith(holder, { name: cut.limit.name, milli: cut.requestedMilli });
   const untaken = verdicts.filter(({ waitMs, shadow }) => shadow === true && waitMs !== 0);
-  const isWhole = untaken.length === 0 && portable === undefined && (!configIsOlder || rates === null);
+  const isWhole =
+    cut === undefined && untaken.length === 0 && portable === undefined && (!configIsOlder || rates === null);
   if (isWhole) return holder;
   const taken = (amounts: readonly Amount[]): readonly Amount[] =>
     amounts.filter(

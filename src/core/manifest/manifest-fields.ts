@@ -1,3 +1,4 @@
+import { MAX_LEVELS } from '../json-levels.js';
 import { joinPath, type Problems } from './problems.js';
 
 /** Whether a value is a plain object, as `{}`, `JSON.parse` and `Object.create(null)` create it. */
@@ -45,9 +46,6 @@ function entriesOf(problems: Problems, path: string, value: unknown): readonly (
   problems.add(path, 'an object', value);
   return [];
 }
-
-/** Deeper data could overflow the stack of a recursive function, such as one that prints it. */
-const MAX_LEVELS = 500;
 
 /** A copy of the data. Reports values that JSON cannot represent. */
 export function readJsonData(problems: Problems, path: string, value: unknown, levels = MAX_LEVELS): unknown {

@@ -2,6 +2,8 @@ import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
+import { isConsumed, refills } from '../../core/limit-kind.js';
+import { amountsOfKind, tellSlots } from '../lease/lease-events.js';
 import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
@@ -11,7 +13,7 @@ import { report } from '../store-context.js';
 import type { Decision } from './decision.js';
 import type { DecisionEvent } from './decision-event.js';
 import { emit } from '../events/emit.js';
-import type { LimitViolation } from '../events/limiter-event.js';
+import type { LimitAsked, LimiterEvent, LimitViolation } from '../events/limiter-event.js';
 import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
 import { buildLevels } from './levels.js';
@@ -162,7 +164,7 @@ function consume(
   const { backend, guard, namespaceId, tuning } = context;
   const { nowMs, request } = ask;
   const leaseId = keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null;
-  const grant = request.atomic === true ? { leaseId, levels, atomic: true } : { leaseId, levels };
+  const grant = grantOf(request, leaseId, levels);
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
   try {
@@ -183,6 +185,15 @@ function consume(
   return guard
     .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
     .then((outcome) => decided(context, ask, grant, outcome, draw));
+}
+
+function grantOf(
+  { atomic, atMost }: AcquireRequest,
+  leaseId: string | null,
+  levels: readonly LevelAsk[],
+): ConsumeRequest {
+  if (atomic !== true && atMost === undefined) return { leaseId, levels };
+  return { leaseId, levels, ...(atomic === true ? { atomic } : {}), ...(atMost === undefined ? {} : { atMost }) };
 }
 
 function keepsHolder(levels: readonly LevelAsk[]): boolean {
@@ -250,17 +261,24 @@ export function giveBack(context: Context, lease: Lease): void {
 }
 
 /** Calls `onDecision` and `onEvent`. An exception that they throw does not affect the decision. */
-export function tell(context: Context, request: AcquireRequest, decision: Decision, startMs: EpochMs): void {
+export function tell(
+  context: Context,
+  request: AcquireRequest,
+  decision: Decision,
+  startMs: EpochMs,
+  waitedMs?: number,
+): void {
   const { onDecision, onEvent } = context.options;
   if (onDecision === null && onEvent === null) return;
   const event: DecisionEvent = {
     namespace: context.namespace,
     entityId: request.entityId,
     resource: request.resource,
-    consume: { ...request.consume } as Record<string, number>,
+    consume: consumeOf(request, decision),
     ...(request.priority === undefined ? {} : { priority: request.priority }),
     granted: decision.granted,
     ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
+    ...(decision.statuses.some(({ near }) => near) ? { near: true as const } : {}),
     reason: decision.granted ? null : decision.reason,
     retryAfterMs: decision.granted ? null : decision.retryAfterMs,
     decidedBy: decision.decidedBy,
@@ -269,13 +287,65 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
     const violations = decision.granted ? [] : decision.violations.map(violationOf);
     const durationMs = Math.max(0, context.clock.now() - startMs);
     const paused = decision.granted ? null : (decision.paused ?? null);
-    emit(context.options, { ...event, type: 'decision', violations, paused, durationMs });
+    const tokens = decision.granted ? amountsOfKind(decision.lease.account, isConsumed) : {};
+    const limits = limitsAsked(decision);
+    // A literal, because to spread the whole event takes as long as the rest of a decision in memory.
+    const {
+      namespace,
+      entityId,
+      resource,
+      consume: named,
+      granted,
+      reason,
+      retryAfterMs,
+      decidedBy,
+      ...others
+    } = event;
+    const made: LimiterEvent = {
+      type: 'decision',
+      namespace,
+      entityId,
+      resource,
+      consume: named,
+      granted,
+      reason,
+      retryAfterMs,
+      decidedBy,
+      limits,
+      tokens,
+      violations,
+      paused,
+      durationMs,
+    };
+    if (waitedMs !== undefined) Object.assign(made, { waitedMs });
+    emit(context.options, Object.assign(made, others));
+    if (decision.granted) tellSlots(context, decision.lease.account);
   }
   try {
     onDecision?.(event);
   } catch (error) {
     report(context.options, error, 'onDecision');
   }
+}
+
+/** The amounts of the request. Of a limit that was cut: what was taken. */
+function consumeOf({ consume: amounts, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
+  const asked = { ...amounts } as Record<string, number>;
+  const taken = atMost === undefined || !decision.granted ? undefined : decision.lease.consumed[atMost];
+  return atMost === undefined || taken === undefined ? asked : { ...asked, [atMost]: taken };
+}
+
+function limitsAsked(decision: Decision): readonly LimitAsked[] {
+  const { statuses, decidedBy } = decision;
+  if (!decision.granted || statuses.length > 0 || decidedBy === 'open') return statuses.map(askedOf);
+  // The short way of an acquire makes no statuses: it took from rates of the entity itself.
+  const { entityId } = decision.lease;
+  const taken = Object.entries(amountsOfKind(decision.lease.account, refills));
+  return taken.map(([limit, requested]) => ({ entityId, limit, requested, exceeded: false }));
+}
+
+function askedOf({ entityId, limit, requested, exceeded }: LimitStatus): LimitAsked {
+  return { entityId, limit: limit.name, requested, exceeded };
 }
 
 function violationOf({ entityId, limit, requested, available, retryAfterMs }: LimitStatus): LimitViolation {

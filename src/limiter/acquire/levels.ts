@@ -1,5 +1,5 @@
 import type { LevelAsk } from '../../backend.js';
-import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
+import { type Amount, amountOf, type AskedAmount, type Holder } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured, ValidationError } from '../../core/errors.js';
 import { buildOwnLimitsResource } from '../../core/identifiers.js';
 import { hasBalance, holdsSlots, isConsumed } from '../../core/limit-kind.js';
@@ -24,7 +24,8 @@ export function buildLevels(
   if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);
   const all = [ownLevel(request, own, named)];
   for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named, all[0]?.asks));
-  const mayShadow = request.limits !== undefined || chain.some(({ resolved }) => resolved.hasShadows);
+  const hasOptions =
+    request.limits !== undefined || chain.some(({ resolved }) => resolved.hasShadows || resolved.hasWarnings);
   refuseUnknownNames(named, all);
   if (request.priority !== undefined) refuseUnknownPriority(request.priority, all);
   if (!all.some(asksAnything)) {
@@ -37,7 +38,9 @@ export function buildLevels(
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
   const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
   const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
-  const levels = mayShadow ? reserved.map((level) => withShadows(level, chain)) : reserved;
+  const optioned = hasOptions ? reserved.map((level) => withOptions(level, chain)) : reserved;
+  const { atMost } = request;
+  const levels = atMost === undefined ? optioned : optioned.map((level) => withCut(level, atMost));
   // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold =
     request.leaseTtlMs !== undefined ||
@@ -47,12 +50,25 @@ export function buildLevels(
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
 }
 
-/** Marks the asks of limits that are shadows. */
-function withShadows(level: LevelAsk, chain: readonly CachedConfig[]): LevelAsk {
+/** Adds to each ask whether its limit is a shadow, and from where on its status is `near`. */
+function withOptions(level: LevelAsk, chain: readonly CachedConfig[]): LevelAsk {
   const bypasses = chain.some(({ entityId, resolved }) => entityId === level.entityId && resolved.bypasses);
-  const shadows = new Set(level.limits.filter(({ shadow }) => shadow || bypasses).map(({ name }) => name));
-  if (shadows.size === 0) return level;
-  return { ...level, asks: level.asks.map((ask) => (shadows.has(ask.name) ? { ...ask, shadow: true } : ask)) };
+  if (!bypasses && !level.limits.some(({ shadow, warnAt }) => shadow || warnAt !== undefined)) return level;
+  const asks = level.asks.map((ask): AskedAmount => {
+    const limit = level.limits.find(({ name }) => name === ask.name);
+    if (limit === undefined) return ask;
+    const { shadow, warnAt } = limit;
+    return { ...ask, ...(shadow || bypasses ? { shadow: true } : {}), ...(warnAt === undefined ? {} : { warnAt }) };
+  });
+  return { ...level, asks };
+}
+
+/** Marks the ask that may be cut. A shadow does not cut: it refuses nothing, and is taken whole or not at all. */
+function withCut(level: LevelAsk, atMost: string): LevelAsk {
+  const asks = level.asks.map((ask): AskedAmount =>
+    ask.name === atMost && ask.shadow !== true ? { ...ask, atMost: true } : ask,
+  );
+  return { ...level, asks };
 }
 
 function hasSlots(config: CachedConfig): boolean {

@@ -7,13 +7,16 @@ import {
   limitStatus,
   type Verdict,
 } from '../../core/bucket/decide.js';
+import { withAmount } from '../../core/bucket/at-most.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
+import type { ResolvedOptions } from '../options.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
 import { denyByPause, findPauseIn } from './paused.js';
-import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
+import { StoredLeaseAccount } from '../lease/lease-account.js';
+import type { GrantedLevel } from '../lease/level-account.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { Lease } from '../lease/lease.js';
 
@@ -29,8 +32,9 @@ export function decisionOf(
   const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
   const { onDecision, onEvent } = context.options;
-  const isHeard = onDecision !== null || onEvent !== null;
-  const told = !granted || wants === 'decision' || (isHeard && levels.some(hasOptions));
+  // `onEvent` gets every limit that was asked; `onDecision` only whether a shadow would have refused, or a limit is near.
+  const isToHear = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
+  const told = !granted || wants === 'decision' || isToHear;
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
@@ -38,7 +42,10 @@ export function decisionOf(
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
-  const takes = taken(levels, outcome.levels);
+  const takes = taken(
+    request.atMost === undefined ? levels : asCut(levels, outcome.levels, request.atMost),
+    outcome.levels,
+  );
   const account =
     leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined)
       ? portableAccount(context, leaseId, ttlMs, takes)
@@ -99,9 +106,22 @@ function isShown({ limit }: Verdict): boolean {
   return hasBalance(limit.kind);
 }
 
+/** Whether decisions have a listener. */
+export function isHeard({ onDecision, onEvent }: ResolvedOptions): boolean {
+  return onDecision !== null || onEvent !== null;
+}
+
 /** Whether a listener learns from the statuses of a grant. */
 function hasOptions({ asks }: LevelAsk): boolean {
-  return asks.some(({ shadow }) => shadow === true);
+  return asks.some(({ shadow, warnAt }) => shadow === true || warnAt !== undefined);
+}
+
+/** The levels with the amount that was taken of the limit that may be cut. */
+function asCut(levels: readonly LevelAsk[], answers: readonly LevelAnswer[], atMost: string): readonly LevelAsk[] {
+  return levels.map((level, at) => {
+    const verdict = answers[at]?.verdicts.find(({ limit }) => limit.name === atMost);
+    return verdict === undefined ? level : withAmount(level, atMost, verdict.requestedMilli);
+  });
 }
 
 /** Keeps only the amounts that were asked: a level that does not have a limit took nothing of it. */

@@ -30,6 +30,11 @@ export interface AcquireRequest<L extends string = string> {
    * Left out: no reserve. A limit of the entity or of its parents must name the class.
    */
   readonly priority?: string;
+  /**
+   * The one limit of `consume` that may be cut: it takes what there is, up to the amount of `consume` and at least 1, and the
+   * other limits stay whole. `lease.consumed` says how much it took.
+   */
+  readonly atMost?: L;
   /** Waits for up to `timeoutMs` instead of being denied. Denied at once if `maxWaiting` calls wait in the same line. */
   readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   /** Ends the wait or the call. What was taken meanwhile is given back. */
@@ -51,6 +56,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'leaseTtlMs',
   'portable',
   'priority',
+  'atMost',
   'wait',
   'signal',
   'onUnavailable',
@@ -67,6 +73,7 @@ export function checkRequest(request: AcquireRequest): void {
   if (request.limits !== undefined) checkOwnLimits(request.limits);
   if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
   if (request.priority !== undefined) checkPriority('priority', request.priority);
+  if (request.atMost !== undefined) checkAtMost(request.atMost, request.consume);
   if (request.wait !== undefined) checkWait(request.wait);
   if (request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
     throw new ValidationError('signal', 'an AbortSignal', request.signal);
@@ -86,6 +93,13 @@ function hasOnlyUsualFields(request: AcquireRequest): boolean {
     if (key !== 'entityId' && key !== 'resource' && key !== 'consume') return false;
   }
   return true;
+}
+
+/** A misspelt name must not make the ask whole. */
+function checkAtMost(atMost: unknown, consume: unknown): void {
+  const isNamed = typeof atMost === 'string' && typeof consume === 'object' && consume !== null;
+  if (isNamed && Object.hasOwn(consume, atMost) && (consume as Amounts)[atMost] !== 0) return;
+  throw new ValidationError('atMost', 'the name of a limit of `consume` with an amount of at least 1', atMost);
 }
 
 function checkWait(wait: unknown): void {

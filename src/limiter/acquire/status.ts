@@ -1,13 +1,16 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
-import { concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
+import { leastOf } from '../../core/bucket/at-most.js';
+import { type AskedAmount, concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
+import type { Limit } from '../../core/limit.js';
 import { pauseWaitMs } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import { levelsOf } from './acquire.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 import { statusesOf } from './outcome.js';
-import { findPause } from '../config/find-pause.js';
+import { findPause, type FoundPause, laterFound } from '../config/find-pause.js';
+import { findPauseIn, viewFoundPause } from './paused.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 export interface StatusRequest {
@@ -18,12 +21,21 @@ export interface StatusRequest {
 interface Peeked {
   readonly levels: readonly LevelAsk[];
   readonly answers: readonly LevelAnswer[];
+  /** The pause of any level, also of one without limits, that refuses now. */
+  readonly pause: FoundPause | null;
 }
 
 /** The current state of every limit of every level that can refuse. */
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
-  const { levels, answers } = await peekEverything(context, request);
-  return [...statusesOf(levels, answers, request.resource, false)];
+  return show(await peekEverything(context, request), request);
+}
+
+/** A pause refuses the ask at every level, so each status says it. */
+function show({ levels, answers, pause }: Peeked, { resource }: StatusRequest): LimitStatus[] {
+  const statuses = statusesOf(levels, answers, resource, false);
+  if (pause === null) return [...statuses];
+  const paused = viewFoundPause(pause);
+  return statuses.map((each) => ({ ...each, paused }));
 }
 
 async function peekEverything(context: Context, request: StatusRequest): Promise<Peeked> {
@@ -33,10 +45,28 @@ async function peekEverything(context: Context, request: StatusRequest): Promise
   const known = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
   const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs, endMs) : known;
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
-    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
+    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: warningsOf(limits), holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
-  return { levels, answers: await peek(context, levels, nowMs) };
+  const answers = await peek(context, levels, nowMs);
+  return { levels, answers, pause: pauseOf(chain, levels, answers, nowMs) };
+}
+
+/** The config may be older than the buckets, and a level without limits has only the config. */
+function pauseOf(
+  chain: readonly CachedConfig[],
+  levels: readonly LevelAsk[],
+  answers: readonly LevelAnswer[],
+  nowMs: EpochMs,
+): FoundPause | null {
+  const known = findPause(chain, nowMs);
+  const found = findPauseIn(levels, answers, nowMs);
+  return found === null ? known : laterFound(known, found, nowMs);
+}
+
+/** A limit that is not named is asked for 0. One with a `warnAt` is named, so that its status can be `near`. */
+function warningsOf(limits: readonly Limit[]): readonly AskedAmount[] {
+  return limits.flatMap(({ name, warnAt }) => (warnAt === undefined ? [] : [{ name, milli: 0, warnAt }]));
 }
 
 /** The available tokens of each limit, at the level that has the fewest; `Infinity` where every level is unlimited. */
@@ -68,8 +98,7 @@ export async function timeUntilAvailable(context: Context, request: AcquireReque
 /** The statuses of the decision that the request would get now. Takes nothing. */
 export async function peekStatuses(context: Context, request: AcquireRequest): Promise<LimitStatus[]> {
   checkRequest(request);
-  const { levels, answers } = await peekRequest(context, request);
-  return [...statusesOf(levels, answers, request.resource, false)];
+  return show(await peekRequest(context, request), request);
 }
 
 /** The answer of each level to a request, without a take. */
@@ -94,7 +123,20 @@ async function peekChain(
     ...answer,
     verdicts: answer.verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
   }));
-  return { levels, answers: asked };
+  const agreed = request.atMost === undefined ? asked : asAgreed(asked);
+  return { levels, answers: agreed, pause: pauseOf(chain, levels, answers, nowMs) };
+}
+
+/** All levels take what the level with the least can give of the limit that may be cut. */
+function asAgreed(answers: readonly LevelAnswer[]): readonly LevelAnswer[] {
+  const least = leastOf(answers);
+  if (least === null) return answers;
+  return answers.map((answer) => ({
+    ...answer,
+    verdicts: answer.verdicts.map((verdict) =>
+      verdict.cut === true ? { ...verdict, requestedMilli: least } : verdict,
+    ),
+  }));
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {

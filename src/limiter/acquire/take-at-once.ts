@@ -6,6 +6,7 @@ import { Lease } from '../lease/lease.js';
 import { PlainGrant } from '../lease/plain-grant.js';
 import { refills } from '../../core/limit-kind.js';
 import { kindOf } from './levels.js';
+import { isHeard } from './outcome.js';
 import type { AcquireRequest } from './request.js';
 
 /**
@@ -16,8 +17,9 @@ import type { AcquireRequest } from './request.js';
  * - the config is not cached, due for a refresh, or has a pause: it must be read, or the ask is denied;
  * - spending cascades to a parent: several levels must grant together;
  * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a holder;
- * - the request has a priority class: a reserve may have to stay;
+ * - the request has a priority class or an `atMost`: a reserve may have to stay, or less is taken;
  * - a limit is a shadow: it may be short, and the ask goes on;
+ * - a limit has a `warnAt`, and a listener must learn whether it is near;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
  * - the bucket cannot grant at once (see `ResidentBuckets.take`).
  */
@@ -30,12 +32,13 @@ export function takeAtOnce(
   const { resident, resolver } = context;
   if (resident === null || !context.guard.isClear) return null;
   if (request.limits !== undefined || request.leaseTtlMs !== undefined) return null;
-  if (request.portable === true || request.priority !== undefined) return null;
+  if (request.portable === true || request.priority !== undefined || request.atMost !== undefined) return null;
   const config = resolver.fresh(request.entityId, request.resource, nowMs);
   if (config === undefined) return null;
   const { resolved } = config;
   if (resolved.hasCosts || resolved.hasShadows || resolved.cascadesTo !== null || !areRates(resolved, named))
     return null;
+  if (resolved.hasWarnings && isHeard(context.options)) return null;
   config.bucket ??= resident.find(context.namespaceId, config.entityId, config.resource) ?? null;
   if (config.bucket === null) return null;
   if (!resident.take(config.bucket, resolved.version, named, nowMs)) {

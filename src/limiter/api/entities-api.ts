@@ -10,6 +10,7 @@ import type {
 } from '../../backend.js';
 import { ValidationError } from '../../core/errors.js';
 import { checkEntityId } from '../../core/identifiers.js';
+import { levelsOf, MAX_LEVELS } from '../../core/json-levels.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { checkWhole } from '../../core/limit.js';
 import { type PauseView, viewPause } from '../../core/pause.js';
@@ -180,6 +181,8 @@ function plainMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Re
   }
   // Checked again: a Date, for example, is an object before and text after.
   checkType('metadata', copy, 'object');
+  const levels = levelsOf(copy);
+  if (levels > MAX_LEVELS) throw new ValidationError('metadata', `at most ${MAX_LEVELS} levels deep`, levels);
   return copy;
 }
 

@@ -3,7 +3,8 @@ import { wholeTokens } from '../../core/bucket/decide.js';
 import { LeaseTokenInvalid, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource, parsePlainResource } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
-import { callStore, type Context } from '../context.js';
+import { callStore, changeStore, type Context } from '../context.js';
+import { emit } from '../events/emit.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -42,6 +43,11 @@ export class LeasesApi {
     this.#secrets = secrets;
   }
 
+  /** @internal Whether tokens of leases can be signed. */
+  get hasSecret(): boolean {
+    return this.#secrets.length > 0;
+  }
+
   /**
    * The leases that have a holder, including expired ones that were not reclaimed yet: of an entity and resource, of an
    * entity, or of the namespace. A lease that cascades is listed once for each of its levels.
@@ -77,7 +83,7 @@ export class LeasesApi {
 
   /**
    * Ends a lease by its id, as its expiry would: its slots return, and its rates if an expiry gives them back. For leases
-   * whose process is gone. Looks at the buckets that `query` names, by default at all of the namespace. False: none of
+   * whose process is gone; audited as `lease.release`, once for each level. Looks at the buckets that `query` names, by default at all of the namespace. False: none of
    * them has the lease.
    */
   async release(id: string, query: LeaseQuery = {}): Promise<boolean> {
@@ -92,16 +98,26 @@ export class LeasesApi {
       for (const record of page.items) {
         if (record.id !== id) continue;
         const { entityId, resource } = record;
-        const released = await callStore(context, 'releasing a lease', (call) =>
+        const released = await changeStore(context, 'releasing a lease', (call) =>
           context.backend.leases.release(call, id, { entityId, resource }),
         );
-        if (released) context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
+        if (released) {
+          context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
+          tellReleased(context, record);
+        }
         found ||= released;
       }
       after = page.next;
     } while (after !== null);
     return found;
   }
+}
+
+/** The process that holds the lease notices the loss at its next write; listeners of this one know it now. */
+function tellReleased({ options, namespace }: Context, { id, entityId, resource, slots }: LeaseRecord): void {
+  if (options.onEvent === null || slots.length === 0) return;
+  const plain = parsePlainResource(resource);
+  emit(options, { type: 'slots', namespace, entityId, resource: plain, leaseId: id, slots: {}, expiresAt: null });
 }
 
 function checkQuery({ entityId, resource }: LeaseQuery): void {

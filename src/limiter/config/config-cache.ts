@@ -16,6 +16,8 @@ export interface ResolvedRead extends ResolvedConfig {
   readonly hasPause: boolean;
   /** Whether any limit is a shadow. */
   readonly hasShadows: boolean;
+  /** Whether any limit has a `warnAt`. */
+  readonly hasWarnings: boolean;
   /** All limits are shadows, because the entity bypasses them. */
   readonly bypasses: boolean;
   /** The parent at which the spending of the entity counts too. */

@@ -40,6 +40,8 @@ describe('the events of decisions', () => {
       reason: null,
       retryAfterMs: null,
       decidedBy: 'store',
+      limits: [{ entityId: 'user-1', limit: 'rpm', requested: 10, exceeded: false }],
+      tokens: { rpm: 10 },
       violations: [],
       paused: null,
       durationMs: 0,
@@ -62,13 +64,50 @@ describe('the events of decisions', () => {
     });
   });
 
+  test('a decision names every limit that was asked, at every level, and what the grant took', async () => {
+    const { limiter, of } = await listening({
+      limits: [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 90, { cost: 5 })],
+    });
+    await limiter.config.setEntityDefault('team', { limits: [Limit.perMinute('rpm', 6)] });
+    await limiter.entities.create({ id: 'team' });
+    await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+    await limiter.acquire({ ...USER, consume: { rpm: 6 } });
+    await limiter.tryAcquire({ ...USER, consume: { rpm: 2 } });
+    const asked = (requested: number, exceeded: boolean) => [
+      { entityId: 'user-1', limit: 'rpm', requested, exceeded: false },
+      { entityId: 'user-1', limit: 'tpm', requested: 5, exceeded: false },
+      { entityId: 'team', limit: 'rpm', requested, exceeded },
+    ];
+    expect(of('decision')).toMatchObject([
+      { granted: true, limits: asked(6, false), tokens: { rpm: 6, tpm: 5 } },
+      { granted: false, limits: asked(2, true), tokens: {} },
+    ]);
+  });
+
   test('the duration of a decision includes the wait for tokens', async () => {
     const { limiter, clock, of } = await listening();
     await limiter.acquire({ ...USER, consume: { rpm: 60 } });
     const waiting = limiter.acquire({ ...USER, consume: { rpm: 5 }, wait: { timeoutMs: 10_000 } });
     await clock.advance(5_000);
     await waiting;
-    expect(of('decision')[1]).toMatchObject({ granted: true, durationMs: 5_000 });
+    expect(of('decision')[1]).toMatchObject({ granted: true, durationMs: 5_000, waitedMs: 5_000 });
+  });
+
+  test('a request with `wait` that is granted at once has waited for 0 ms, and one without `wait` has no such time', async () => {
+    const { limiter, of } = await listening();
+    await limiter.acquire({ ...ASK, wait: { timeoutMs: 1_000 } });
+    await limiter.acquire(ASK);
+    expect(of('decision')[0]).toMatchObject({ waitedMs: 0 });
+    expect(of('decision')[1]).not.toHaveProperty('waitedMs');
+  });
+
+  test('a wait that ends with a denial is counted from its first refusal', async () => {
+    const { limiter, clock, of } = await listening();
+    await limiter.acquire({ ...USER, consume: { slots: 1 } });
+    const waiting = limiter.tryAcquire({ ...USER, consume: { slots: 1 }, wait: { timeoutMs: 3_000 } });
+    await clock.advance(3_000);
+    await waiting;
+    expect(of('decision')[1]).toMatchObject({ granted: false, waitedMs: 3_000 });
   });
 
   test('`onDecision` and `onEvent` both get every decision', async () => {
@@ -89,8 +128,24 @@ describe('the events of leases', () => {
     const settled = await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 } });
     await settled.commit({ rpm: 7 });
     expect(of('lease-end')).toEqual([
-      { type: 'lease-end', namespace: 'default', ...USER, leaseId: plain.id, how: 'committed', amounts: { rpm: 10 } },
-      { type: 'lease-end', namespace: 'default', ...USER, leaseId: settled.id, how: 'committed', amounts: { rpm: 7 } },
+      {
+        type: 'lease-end',
+        namespace: 'default',
+        ...USER,
+        leaseId: plain.id,
+        how: 'committed',
+        amounts: { rpm: 10 },
+        tokens: { rpm: 10 },
+      },
+      {
+        type: 'lease-end',
+        namespace: 'default',
+        ...USER,
+        leaseId: settled.id,
+        how: 'committed',
+        amounts: { rpm: 7 },
+        tokens: { rpm: 7 },
+      },
     ]);
   });
 
@@ -121,6 +176,71 @@ describe('the events of leases', () => {
     await clock.advance(5_000);
     expect(of('lease-end')).toMatchObject([{ leaseId: lease.id, how: 'expired' }]);
   });
+});
+
+describe('the events of slots', () => {
+  const SLOT = { ...USER, consume: { rpm: 1, slots: 1 } };
+  const EVENT = { type: 'slots', namespace: 'default', ...USER };
+
+  test('slots are told when they are taken, when they are kept for longer and when they are given back', async () => {
+    const { limiter, clock, of } = await listening();
+    const lease = await limiter.acquire({ ...SLOT, leaseTtlMs: 5_000 });
+    await limiter.acquire(ASK);
+    const first = new Date(clock.now() + 5_000);
+    await clock.advance(2_000);
+    await lease.extend();
+    await lease.release();
+    await lease.commit();
+    const event = { ...EVENT, leaseId: lease.id };
+    expect(of('slots')).toEqual([
+      { ...event, slots: { slots: 1 }, expiresAt: first },
+      { ...event, slots: { slots: 1 }, expiresAt: new Date(first.getTime() + 2_000) },
+      { ...event, slots: {}, expiresAt: null },
+    ]);
+  });
+
+  test.each(['commit', 'rollback'] as const)('the slots of a lease return with its %s', async (end) => {
+    const { limiter, of } = await listening();
+    const lease = await limiter.acquire(SLOT);
+    await lease[end]();
+    expect(of('slots')).toMatchObject([{ slots: { slots: 1 } }, { slots: {}, expiresAt: null }]);
+    expect(of('lease-end')).toMatchObject([{ tokens: { rpm: 1 } }]);
+  });
+
+  test('a write that finds the holder gone tells that the slots are lost', async () => {
+    const { limiter, clock, of } = await listening();
+    const lost = await limiter.acquire({ ...SLOT, leaseTtlMs: 5_000 });
+    await clock.advance(5_000);
+    await (await limiter.acquire(SLOT)).commit();
+    await lost.commit();
+    expect(of('slots').filter((event) => 'leaseId' in event && event.leaseId === lost.id)).toMatchObject([
+      { slots: { slots: 1 } },
+      { slots: {} },
+    ]);
+  });
+
+  test('the slots of a portable lease return in the process that ends it, and an operator who ends a lease by its id is told', async () => {
+    const leaseSecrets = ['a-secret-of-tests-that-is-long-enough'] as const;
+    const { limiter, of } = await listening({ leaseSecrets });
+    const lease = await limiter.acquire({ ...SLOT, portable: true });
+    await (await limiter.leases.resume(await lease.token())).commit();
+    const other = await limiter.acquire(SLOT);
+    await limiter.leases.release(other.id);
+    expect(of('slots')).toMatchObject([
+      { leaseId: lease.id, slots: { slots: 1 } },
+      { leaseId: lease.id, slots: {} },
+      { leaseId: other.id, slots: { slots: 1 } },
+      { leaseId: other.id, slots: {} },
+    ]);
+  });
+});
+
+test('an integration tells the refusal of a provider', async () => {
+  const { limiter, events } = await listening();
+  limiter.noteThrottle({ ...USER, dimension: 'tokens', retryAfterMs: 2_000 });
+  expect(events).toEqual([
+    { type: 'provider-throttle', namespace: 'default', ...USER, dimension: 'tokens', retryAfterMs: 2_000 },
+  ]);
 });
 
 describe('the events of the store', () => {

@@ -49,9 +49,16 @@ type StoredContent = readonly [
 const LASTING = 1;
 const REFUNDS = 2;
 
-/** `hgl1.{content}.{signature}`, both parts in base64url. Throws if there is no secret. */
-export function buildLeaseToken(content: TokenContent, secrets: readonly string[]): string {
+/**
+ * `hgl1.{content}.{signature}`, both parts in base64url. Throws if there is no secret, or no content: only a portable lease
+ * has one.
+ */
+export function buildLeaseToken(content: TokenContent | undefined, secrets: readonly string[]): string {
   const [secret] = requireSecrets(secrets);
+  if (content === undefined) {
+    const expected = 'true in the request of a lease that the store has granted: only such a lease has a token';
+    throw new ValidationError('portable', expected, false);
+  }
   const signed = `${PREFIX}.${Buffer.from(JSON.stringify(encode(content))).toString('base64url')}`;
   return `${signed}.${signatureOf(signed, secret as string)}`;
 }
@@ -73,7 +80,7 @@ export function parseLeaseToken(token: unknown, secrets: readonly string[]): Tok
   return decode(JSON.parse(Buffer.from(content, 'base64url').toString()) as StoredContent);
 }
 
-export function requireSecrets(secrets: readonly string[]): readonly string[] {
+function requireSecrets(secrets: readonly string[]): readonly string[] {
   if (secrets.length > 0) return secrets;
   const expected = 'a list of one or two secrets, or HEADGATE_LEASE_SECRET to be set: lease tokens are signed with it';
   throw new ValidationError('leaseSecrets', expected, undefined);

@@ -1,31 +1,29 @@
 import { LeaseClosed } from '../../core/errors.js';
 import type { Context } from '../context.js';
 import type { LeaseAccount } from './lease-account.js';
+import { hasSlotsToTell, tellLeaseEnd, tellSlotsEnded } from './lease-events.js';
 
-/** Aborts a signal when a lease is lost. Created, with its background sleep, only when the caller reads the signal. */
+/** Aborts a signal when a lease is lost, and tells the loss. Its background sleep begins when the caller reads the signal. */
 export class LossWatch {
   readonly #lost = new AbortController();
   readonly #context: Context;
   readonly #account: LeaseAccount;
-  readonly #onExpiry: () => void;
   #sleep = new AbortController();
+  #isTold = false;
 
-  /** `onExpiry` is called when the time of the lease has passed. */
-  constructor(context: Context, account: LeaseAccount, isClosed: () => boolean, onExpiry: () => void) {
-    this.#onExpiry = onExpiry;
+  constructor(context: Context, account: LeaseAccount) {
     this.#context = context;
     this.#account = account;
-    if (account.lost) this.lose();
-    else if (!isClosed()) void this.#watch();
+    if (account.lost) this.abort();
   }
 
   get signal(): AbortSignal {
     return this.#lost.signal;
   }
 
-  lose(): void {
-    this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'continue with'));
-    this.stop();
+  /** Watches for the expiry of the lease. */
+  start(): void {
+    void this.#watch();
   }
 
   /** Called when the expiry has moved, possibly to an earlier time. */
@@ -39,6 +37,22 @@ export class LossWatch {
     this.#sleep.abort();
   }
 
+  /** Aborts the signal without telling a loss: another process has ended the lease. */
+  abort(): void {
+    this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'continue with'));
+    this.stop();
+  }
+
+  /** The loss is told once, however often it is noticed. */
+  noteLoss(): void {
+    this.abort();
+    if (this.#isTold) return;
+    this.#isTold = true;
+    const hadSlots = hasSlotsToTell(this.#context, this.#account);
+    tellLeaseEnd(this.#context, this.#account, 'expired');
+    if (hadSlots) tellSlotsEnded(this.#context, this.#account);
+  }
+
   async #watch(): Promise<void> {
     const { clock } = this.#context;
     const { expiresAtMs } = this.#account;
@@ -49,7 +63,6 @@ export class LossWatch {
       // The watch was stopped.
       return;
     }
-    this.lose();
-    this.#onExpiry();
+    this.noteLoss();
   }
 }

@@ -8,6 +8,7 @@ import type { EpochMs } from '../../core/units.js';
 import { holdsSlotsOf, kindOf } from '../acquire/levels.js';
 import { callStore, type Context } from '../context.js';
 import { type LeaseAccount, newestLimits } from './lease-account.js';
+import { isConsumedOf } from './level-account.js';
 import type { LeaseOperation, Performed } from './lease-operation.js';
 import type { TokenContent, TokenLevel } from './lease-token.js';
 
@@ -95,10 +96,13 @@ export class PortableAccount implements LeaseAccount {
     // One id for all levels and for every attempt of this call.
     const id = operation.kind === 'adjust' && operation.id === null ? createOperationId(this.#context) : null;
     const [first, ...others] = this.#levels as [PortableLevel, ...PortableLevel[]];
+    const before = first.taken;
     const decided = await this.#send([first], operation, id);
     if (decided !== 'done' && decided !== 'lost') return decided;
-    const followed = others.length === 0 ? 'done' : await this.#send(others, operation, id);
-    if (followed !== 'done' && followed !== 'lost') return followed;
+    const same = first.lost ? operation : followedBy(operation, first, before);
+    const followed = others.length === 0 ? 'done' : await this.#send(others, same, id);
+    // Once the first level has made the operation, it came before the end: that end has brought it to the other levels.
+    if (followed !== 'done' && followed !== 'lost' && first.lost) return followed;
     if (operation.kind === 'commit' || operation.kind === 'keep') this.closedAs = 'committed';
     if (operation.kind === 'rollback') this.closedAs = 'rolled-back';
     return this.lost ? 'lost' : 'done';
@@ -183,6 +187,18 @@ function changeOf(level: PortableLevel, operation: LeaseOperation, id: string | 
     operation: operationAt(level, operation, id),
     dueIfLost: amountsIfLost(level, operation),
   };
+}
+
+/**
+ * What the other levels do after the first one. A commit states every total of the first level: another process may have
+ * settled or adjusted there, or have committed other totals, without having reached the other levels.
+ */
+function followedBy(operation: LeaseOperation, first: PortableLevel, before: readonly Amount[]): LeaseOperation {
+  if (operation.kind !== 'commit' && operation.kind !== 'keep') return operation;
+  const isOwn = ({ name }: Amount): boolean => isConsumedOf(first, name) && first.untaken?.has(name) !== true;
+  const none = [...first.granted, ...before].map(({ name }) => ({ name, milli: 0 }));
+  const decided = merged(none, first.taken, 'replace').filter(isOwn);
+  return { kind: 'commit', totals: merged(operation.kind === 'commit' ? operation.totals : [], decided, 'replace') };
 }
 
 /** The part of an operation that names limits of this level. */

@@ -38,9 +38,12 @@ export async function runUnder<T>(
   return result;
 }
 
-export function checkOnThrow(onThrow: unknown): void {
-  if (onThrow === undefined || onThrow === 'rollback' || onThrow === 'commit' || typeof onThrow === 'function') return;
-  throw new ValidationError('onThrow', `'rollback', 'commit' or a function of the error`, onThrow);
+/** Refuses what `runUnder` cannot run, before anything is acquired. */
+export function checkRun(work: unknown, onThrow: unknown): void {
+  if (onThrow !== undefined && onThrow !== 'rollback' && onThrow !== 'commit' && typeof onThrow !== 'function') {
+    throw new ValidationError('onThrow', `'rollback', 'commit' or a function of the error`, onThrow);
+  }
+  if (typeof work !== 'function') throw new ValidationError('work', 'a function that runs under the lease', work);
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Awaitable } from '../../backend.js';
 import { type Clock, startTimer } from '../../clock.js';
 import { BackendUnavailable, isHeadgateError, type UnavailableKind } from '../../core/errors.js';
 import { closedError } from './closed-error.js';
+import { PendingCalls } from './pending-calls.js';
 
 const FAILURES_TO_OPEN = 5;
 const PROBE_EVERY_MS = 1_000;
@@ -32,8 +33,7 @@ export class Guard {
   #nextProbeMs = 0;
   #isClosed = false;
   /** Calls without an answer yet, including those whose caller stopped waiting. */
-  #pending = 0;
-  readonly #whenIdle: (() => void)[] = [];
+  readonly #pending = new PendingCalls();
 
   /** `onOutage` is called with an error when the breaker opens, and with null when the store has answered again. */
   constructor(clock: Required<Clock>, onOutage: OnOutage | null = null) {
@@ -51,8 +51,8 @@ export class Guard {
   }
 
   /** Resolves when no call is in flight: at once for a store that answers synchronously. */
-  async idle(): Promise<void> {
-    if (this.#pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+  idle(): Promise<void> {
+    return this.#pending.idle();
   }
 
   /** Refuses all later calls. */
@@ -100,7 +100,7 @@ export class Guard {
 
   /** The answer, if it arrives before the deadline and before the signal aborts. */
   within<T>(answer: Promise<T>, { where, timeoutMs, signal, onLate }: CallDetails<T>): Promise<T> {
-    this.#pending += 1;
+    this.#pending.begin();
     if (timeoutMs === null) return this.#whenever(answer);
     return new Promise((resolve, reject) => {
       let waits = true;
@@ -120,19 +120,19 @@ export class Guard {
       );
       const take = (value: T): void => {
         if (!waits) {
-          // Before `#leave`, because `onLate` may start another call and the store must not count as idle in between.
+          // Before the end of this call, because `onLate` may start another call and the store must not count as idle in between.
           onLate?.(value);
-          this.#leave();
+          this.#pending.end();
           return;
         }
         end();
         resolve(this.answered(value));
-        this.#leave();
+        this.#pending.end();
       };
       answer.then(take, (error: unknown) => {
         // No effect if the caller has stopped waiting.
         giveUp(error);
-        this.#leave();
+        this.#pending.end();
       });
       if (signal?.aborted === true) leave();
       else signal?.addEventListener('abort', leave, { once: true });
@@ -145,14 +145,8 @@ export class Guard {
     } catch (error) {
       throw this.failed(error);
     } finally {
-      this.#leave();
+      this.#pending.end();
     }
-  }
-
-  #leave(): void {
-    this.#pending -= 1;
-    if (this.#pending > 0) return;
-    for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   #count(error: unknown): void {

@@ -61,15 +61,12 @@ async function decideLocally(context: Context, ask: Ask, error: HeadgateError): 
   const leaseId = buildLeaseId(nowMs, context.random());
   try {
     const levels = buildLevels(ask, chain, context.options);
-    const outcome = await callStore(
-      local,
-      'acquire',
-      (call) => local.backend.consume(call, { leaseId, levels }),
-      nowMs,
-    );
+    const { atMost } = request;
+    const grant = atMost === undefined ? { leaseId, levels } : { leaseId, levels, atMost };
+    const outcome = await callStore(local, 'acquire', (call) => local.backend.consume(call, grant), nowMs);
     // A duplicate id is so unlikely that there is no second attempt here: the caller may ask again.
     const decision = outcome.kind === 'id-taken' ? NO_ID_FREE : outcome;
-    return decisionOf(local, ask, { leaseId, levels }, decision, 'fallback');
+    return decisionOf(local, ask, grant, decision, 'fallback');
   } catch (refused) {
     throw isHeadgateError(refused, 'limits.missing') ? error : refused;
   }

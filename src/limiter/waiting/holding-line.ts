@@ -34,7 +34,9 @@ export function findHoldingLine(
       // A line may be left over from before the limit was lifted or became a shadow.
       if (ask === undefined || ask.shadow === true || !hasBalance(limit.kind)) continue;
       const reserved = ask.reserve === undefined ? 0 : shareOfCapacity(limit, ask.reserve) / MILLI;
-      const need = { tokens: Number(ask.milli) / MILLI, reserved };
+      // An ask that may be cut waits for one token.
+      const tokens = ask.atMost === true ? Math.min(1, Number(ask.milli) / MILLI) : Number(ask.milli) / MILLI;
+      const need = { tokens, reserved };
       const lines = context.lines.of(level, limit.name);
       // The store refuses at once, and with the exact reason, what no wait can grant.
       if (need.tokens + reserved > limit.capacity || lines.some((line) => isTooLate(line, need, endMs))) return null;
@@ -45,7 +47,7 @@ export function findHoldingLine(
   if (found === null) return null;
   const { holding, limit, need } = found;
   const line = context.lines.open(request, {
-    ...holding.lastRefusal,
+    ...holding.outlook.lastRefusal,
     limit,
     requested: need.tokens,
     reserved: need.reserved,
@@ -54,14 +56,16 @@ export function findHoldingLine(
 }
 
 function isTooLate(line: WaitingLine, { tokens, reserved }: Need, endMs: EpochMs): boolean {
-  return line.aloneMs(tokens + reserved - line.reserved) > endMs;
+  const { outlook } = line;
+  // When the limit should have the tokens if the line did not exist.
+  return outlook.forecast.askMs(tokens + reserved - outlook.reserved) > endMs;
 }
 
 /** Waiters with less reserve come first. Those with the same reserve follow the rules of one line. */
 function holdsBack(line: WaitingLine, { tokens, reserved }: Need): boolean {
   // An ask for 0 takes nothing from the waiters.
-  if (tokens === 0 || line.head === null || line.reserved > reserved) return false;
-  return line.reserved < reserved || line.holdsBack(tokens);
+  if (tokens === 0 || line.head === null || line.outlook.reserved > reserved) return false;
+  return line.outlook.reserved < reserved || line.holdsBack(tokens);
 }
 
 /** Empty if the config is not cached: the call then asks first. A line seldom exists longer than its config is cached. */

@@ -1,17 +1,22 @@
 import { startTimer } from '../../clock.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
-import { refills } from '../../core/limit-kind.js';
 import type { EpochMs } from '../../core/units.js';
 import { attempt, giveBack } from '../acquire/acquire.js';
 import type { Context } from '../context.js';
 import type { Decision, Denied } from '../acquire/decision.js';
 import { findHoldingLine } from './holding-line.js';
 import type { AcquireRequest } from '../acquire/request.js';
-import type { InLine, WaitingLine } from './waiting-line.js';
+import type { InLine } from './line-members.js';
+import { denialAtTimeout, denialOf, isFinal, type LastDenial, refusalToWaitFor } from './waiter-denials.js';
+import type { WaitingLine } from './waiting-line.js';
 
-interface LastDenial {
-  readonly denied: Denied;
-  readonly askedMs: EpochMs;
+/** What a waiter belongs to, and how it ends. */
+interface Caller {
+  /** The wait ends when the owner is closed. */
+  readonly owner: object;
+  /** `waitingSinceMs`: when the call was first refused; null: it was decided at once. */
+  readonly resolve: (decision: Decision, waitingSinceMs: EpochMs | null) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
 /**
@@ -20,79 +25,67 @@ interface LastDenial {
  * helps, or with the abort reason.
  */
 export class Waiter implements InLine {
-  readonly owner: object;
+  readonly caller: Caller;
   readonly order: number;
   readonly sinceMs: EpochMs;
-  readonly decision: Promise<Decision>;
   tokens = 0;
   readonly #context: Context;
   readonly #request: AcquireRequest;
   readonly #endMs: EpochMs;
   readonly #stop = new AbortController();
   readonly #onAbort = (): void => this.leave(this.#request.signal?.reason);
-  #resolve: (decision: Decision) => void = () => {};
-  #reject: (reason: unknown) => void = () => {};
   #line: WaitingLine | null = null;
   #isAsking = false;
   #hasEnded = false;
+  #waitingSinceMs: EpochMs | null = null;
   #lastDenial: LastDenial | null = null;
   /** A pause denied the last ask, and the next ask is due at its end. */
   #waitsForPause = false;
   #stopTimer: (() => void) | null = null;
 
-  constructor(context: Context, request: AcquireRequest, timeoutMs: number, owner: object) {
+  constructor(context: Context, request: AcquireRequest, timeoutMs: number, caller: Caller) {
     this.#context = context;
     this.#request = request;
+    this.caller = caller;
     this.sinceMs = context.clock.now();
     this.#endMs = this.sinceMs + timeoutMs;
-    this.owner = owner;
     this.order = context.lines.enter(this);
-    this.decision = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-    request.signal?.addEventListener('abort', this.#onAbort, { once: true });
-    const held = findHoldingLine(context, request, this.#endMs);
-    if (held === null) {
-      this.ask();
-      return;
-    }
-    if (this.#isFull(held.line)) {
-      this.#end(() => this.#resolve(denialOf(held.line.refuse(held.tokens))));
-      return;
-    }
-    this.#moveTo(held.line, held.tokens);
-    held.line.joinUnasked(this);
   }
 
-  #isFull(line: WaitingLine): boolean {
-    return line.depth >= (this.#request.wait?.maxWaiting ?? Number.POSITIVE_INFINITY);
+  start(): void {
+    this.#request.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    const held = findHoldingLine(this.#context, this.#request, this.#endMs);
+    if (held === null) {
+      this.ask();
+    } else if (isFull(held.line, this.#request)) {
+      this.#deny(denialOf(held.line.refuse(held.tokens)));
+    } else {
+      this.#moveTo(held.line, held.tokens);
+      held.line.joinUnasked(this);
+    }
   }
 
   ask(): void {
-    const { clock } = this.#context;
-    const askedMs = clock.now();
+    const askedMs = this.#context.clock.now();
     this.#isAsking = true;
     this.#waitsForPause = false;
-    // The timeout of the wait does not cancel an ask in flight.
+    // Neither the timeout of the wait nor the end of a pause concerns an ask in flight.
     this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
       .then((decision) => this.#answered(decision, askedMs))
-      .catch((error: unknown) => this.#end(() => this.#reject(error)));
+      .catch((error: unknown) => this.#end(() => this.caller.reject(error)));
   }
 
   /** Called when the signal aborts or the limiter is closed. What an ask in flight takes is given back. */
   leave(reason: unknown): void {
-    this.#end(() => this.#reject(reason));
+    this.#end(() => this.caller.reject(reason));
     // Without the reason, which may be an error that the guard would count as an answer of the store.
     this.#stop.abort();
   }
 
   /** Called when this process has ended a pause. */
   askIfPaused(): void {
-    if (!this.#waitsForPause) return;
-    this.#stopTimer?.();
-    this.ask();
+    if (this.#waitsForPause) this.ask();
   }
 
   #answered(decision: Decision, askedMs: EpochMs): void {
@@ -102,36 +95,32 @@ export class Waiter implements InLine {
       if (decision.granted) giveBack(this.#context, decision.lease);
       return;
     }
-    const { lines } = this.#context;
     const refusal = decision.granted ? null : refusalToWaitFor(decision);
-    const next = refusal === null ? null : lines.open(this.#request, refusal);
+    const next = refusal === null ? null : this.#context.lines.open(this.#request, refusal);
     const before = this.#line;
-    const concerned = lines.learn(this.#request, decision, askedMs);
-    if (decision.granted) this.#end(() => this.#resolve(decision));
+    const concerned = this.#context.lines.learn(this.#request, decision, askedMs);
+    if (decision.granted) this.#end(() => this.caller.resolve(decision, this.#waitingSinceMs));
     else this.#refused(decision, askedMs, refusal, next);
     if (before !== null && !concerned.includes(before)) before.serveSoon();
     for (const line of concerned) line.serveSoon();
   }
 
   #refused(denied: Denied, askedMs: EpochMs, refusal: LimitStatus | null, next: WaitingLine | null): void {
-    const { clock } = this.#context;
     this.#lastDenial = { denied, askedMs };
-    const leftMs = this.#endMs - clock.now();
-    const isPaused = denied.reason === 'paused';
-    const isCertain = isPaused || (refusal !== null && refills(refusal.limit.kind));
-    const waitMs = isPaused ? denied.retryAfterMs : (refusal?.retryAfterMs ?? 0);
-    const waitsTooLong = isCertain && (waitMs === null || askedMs + waitMs > this.#endMs);
-    if (denied.reason === 'impossible' || leftMs <= 0 || waitsTooLong) {
-      this.#end(() => this.#resolve(denied));
+    const leftMs = this.#endMs - this.#context.clock.now();
+    const isRefusedByLine = next !== null && next !== this.#line && isFull(next, this.#request);
+    if (leftMs <= 0 || isRefusedByLine || isFinal(this.#lastDenial, refusal, this.#endMs)) {
+      this.#deny(denied);
     } else if (refusal === null || next === null) {
+      // A denial as `contended` or `paused`: no limit refused, so there is no line to join.
       this.leaveLine();
-      this.#waitsForPause = isPaused;
-      this.#askIn(Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1)));
+      this.#waitsForPause = denied.reason === 'paused';
+      this.#waitingSinceMs ??= this.#context.clock.now();
+      const pauseMs = Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1));
+      this.#stopTimer = startTimer(this.#context.clock, pauseMs, () => this.ask());
     } else if (next === this.#line) {
       this.#moveTo(next, refusal.requested);
       next.rejoin(this, refusal.available);
-    } else if (this.#isFull(next)) {
-      this.#end(() => this.#resolve(denied));
     } else {
       this.leaveLine();
       this.#moveTo(next, refusal.requested);
@@ -141,6 +130,7 @@ export class Waiter implements InLine {
 
   #moveTo(line: WaitingLine, tokens: number): void {
     const { clock } = this.#context;
+    this.#waitingSinceMs ??= clock.now();
     this.#line = line;
     this.tokens = tokens;
     this.#stopTimer = startTimer(clock, this.#endMs - clock.now(), () => this.#timeIsOver(line));
@@ -153,47 +143,23 @@ export class Waiter implements InLine {
     return line;
   }
 
-  /** After a denial as `contended` or `paused`: no limit refused, so there is no line to join. */
-  #askIn(ms: number): void {
-    this.#stopTimer = startTimer(this.#context.clock, ms, () => this.ask());
-  }
-
   #timeIsOver(line: WaitingLine): void {
     // The line may send the ask of this waiter at this instant.
     line.serve();
     if (this.#isAsking || line.sendLast(this)) return;
-    if (this.#lastDenial === null && line.isHeld) {
-      // An ask now would take the tokens that waiters of higher priority need.
-      this.#end(() => this.#resolve(denialOf(line.refuse(this.tokens))));
+    const denied = denialAtTimeout(line, this.tokens, this.#lastDenial, this.#context.clock.now());
+    if (denied !== null) {
+      this.#deny(denied);
       return;
     }
-    if (this.#lastDenial === null) {
-      // The waiter joined without asking first. It asks once now, like a call without a wait.
-      this.leaveLine();
-      this.ask();
-      line.serve();
-      return;
-    }
-    const denied = this.#denialInLine(line, this.#lastDenial);
-    this.#end(() => this.#resolve(denied));
+    // The waiter joined without asking first. It asks once now, like a call without a wait.
+    this.leaveLine();
+    this.ask();
+    line.serve();
   }
 
-  /**
-   * The last denial, with its wait reduced by the time since. Another ask could fail, and the outage policy must not
-   * replace a denial that is known.
-   */
-  #denialInLine(line: WaitingLine, { denied, askedMs }: LastDenial): Denied {
-    const { lastRefusal } = line;
-    const agedMs = this.#context.clock.now() - askedMs;
-    const statuses = denied.statuses.map((status) => {
-      if (!status.exceeded || status.shadow === true) return status;
-      const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
-      const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
-      return { ...status, retryAfterMs: isOfLine && refills(status.limit.kind) ? line.allServedInMs() : countedDownMs };
-    });
-    const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
-    const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
-    return { ...denied, retryAfterMs, statuses, violations };
+  #deny(denied: Denied): void {
+    this.#end(() => this.caller.resolve(denied, this.#waitingSinceMs));
   }
 
   #end(settle: () => void): void {
@@ -209,27 +175,8 @@ export class Waiter implements InLine {
   }
 }
 
-/**
- * The limit whose line to join. A rate comes before slots, because its wait is known and slots may return at any time. Of
- * several, the one with the longest wait. null: no limit refused.
- */
-function refusalToWaitFor({ reason, violations }: Denied): LimitStatus | null {
-  if (reason !== 'exhausted') return null;
-  let found: LimitStatus | null = null;
-  for (const status of violations) if (found === null || isLonger(status, found)) found = status;
-  return found;
-}
-
-/** A denial that this process decides from what it knows of the limit. */
-function denialOf(status: LimitStatus): Denied {
-  const { retryAfterMs } = status;
-  const statuses = [status];
-  return { granted: false, reason: 'exhausted', retryAfterMs, statuses, violations: statuses, decidedBy: 'deny-cache' };
-}
-
-function isLonger(one: LimitStatus, other: LimitStatus): boolean {
-  if (one.limit.kind !== other.limit.kind) return refills(one.limit.kind);
-  return (one.retryAfterMs ?? 0) > (other.retryAfterMs ?? 0);
+function isFull(line: WaitingLine, { wait }: AcquireRequest): boolean {
+  return line.depth >= (wait?.maxWaiting ?? Number.POSITIVE_INFINITY);
 }
 
 function asMade(decision: Decision): Decision {

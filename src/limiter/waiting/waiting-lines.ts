@@ -6,12 +6,13 @@ import { TwoKeyMap } from '../../core/two-key-map.js';
 import { type EpochMs, MILLI } from '../../core/units.js';
 import { bucketResource } from '../acquire/levels.js';
 import type { AcquireRequest } from '../acquire/request.js';
+import { LimitOutlook } from './limit-outlook.js';
 import { type Neighbours, WaitingLine } from './waiting-line.js';
 
 /** A call that waits, including the time of its first ask. */
 interface WaitingCall {
-  /** The limiter that received the call. */
-  readonly owner: object;
+  /** `owner`: the connection whose `close` ends the wait. */
+  readonly caller: { readonly owner: object };
   /** Removes the call from its line and returns that line. */
   leaveLine(): WaitingLine | null;
   /** Asks now if the call waits for the end of a pause. */
@@ -70,7 +71,7 @@ export class WaitingLines {
 
   /** Ends every wait, or the waits of one limiter. Returns how many. */
   close(reason: unknown, owner?: object): number {
-    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
+    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.caller.owner === owner);
     // All leave before any line is served, because a line must not send the ask of a call that leaves next.
     const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
     for (const waiting of leaving) waiting.leave(reason);
@@ -91,7 +92,8 @@ export class WaitingLines {
     const lines = this.#lines.get(name, key) ?? NO_LINES;
     const known = lines.find((line) => line.priority === priority);
     if (known !== undefined) return known;
-    const line = new WaitingLine(priority, refusal, this.#clock, this.#random, this.#neighboursAt(name, key));
+    const outlook = new LimitOutlook(refusal, this.#random);
+    const line = new WaitingLine(priority, outlook, this.#clock, this.#neighboursAt(name, key));
     this.#lines.set(name, key, [...lines, line]);
     return line;
   }
@@ -163,7 +165,8 @@ const NO_LINES: readonly WaitingLine[] = [];
 
 /** Whether waiters of `one` go before those of `other`: less reserve first, then the earlier head. */
 function comesBefore(one: WaitingLine, other: WaitingLine): boolean {
-  if (one.head === null || one.reserved !== other.reserved) return one.head !== null && one.reserved < other.reserved;
+  const [reserved, othersReserved] = [one.outlook.reserved, other.outlook.reserved];
+  if (one.head === null || reserved !== othersReserved) return one.head !== null && reserved < othersReserved;
   return other.head !== null && one.head.order < other.head.order;
 }
 

@@ -2,12 +2,13 @@ import * as v from 'valibot';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
-import { rateLimitHeaders } from '../../integrations/http/headers.js';
+import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
-import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
-import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
+import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../schemas.js';
+import { untilEnding } from '../until-ending.js';
+import { leaseView, pauseView, statusView, viewLease, viewStatus } from '../views.js';
 
 const MAX_BATCH = 100;
 
@@ -25,6 +26,12 @@ const ask = v.strictObject({
     v.pipe(v.boolean(), v.description('Makes a lease with a token also where only rates are taken.')),
   ),
   priority: v.optional(v.pipe(v.string(), v.description('The priority class, if a limit has a reserve against it.'))),
+  atMost: v.optional(
+    v.pipe(
+      v.string(),
+      v.description('The limit that is cut to what there is, at least to 1; `lease.consumed` says it.'),
+    ),
+  ),
   wait: v.optional(
     v.strictObject({
       timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
@@ -37,46 +44,97 @@ const ask = v.strictObject({
 
 type AskBody = v.InferOutput<typeof ask>;
 
+const decidedByView = v.picklist(['store', 'deny-cache', 'fallback', 'open']);
+
 const grantView = v.object({
   granted: v.literal(true),
   lease: leaseView,
   statuses: v.array(statusView),
-  decidedBy: v.picklist(['store', 'deny-cache', 'fallback', 'open']),
+  decidedBy: decidedByView,
 });
 
 type GrantView = v.InferOutput<typeof grantView>;
 
-function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
-  const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
-  const waiting = wait === undefined ? {} : { wait: present(wait) };
+/** The body of a denial: a problem, with the limits that refused. */
+const denialView = v.object({
+  type: v.string(),
+  title: v.string(),
+  status: v.number(),
+  detail: v.string(),
+  code: v.string(),
+  'violated-policies': v.array(v.string()),
+  reason: v.picklist(['exhausted', 'contended', 'impossible', 'paused']),
+  retryAfterMs: v.pipe(v.nullable(v.number()), v.description('The exact wait; null: waiting does not help.')),
+  violations: v.array(statusView),
+  statuses: v.optional(v.array(statusView)),
+  decidedBy: decidedByView,
+  paused: v.optional(pauseView),
+});
+
+/** What an ask states instead of the configuration. */
+function overridesIn({ limits, onUnavailable }: AskBody): readonly string[] {
+  return [...(limits === undefined ? [] : ['limits']), ...(onUnavailable === undefined ? [] : ['onUnavailable'])];
+}
+
+/** JSON has no undefined: a field that was not sent is not in the body. */
+function requestOf(body: AskBody): AcquireRequest {
   // A lease that holds slots must be settled by another request, so that it needs a token in any case.
-  return { ...present(body), ...own, ...waiting, portable: portable === true ? true : 'held', signal };
+  const portable = body.portable === true ? true : 'held';
+  const request = { ...body, portable };
+  const { limits } = body;
+  return (limits === undefined ? request : { ...request, limits: parseLimits('limits', limits) }) as AcquireRequest;
 }
 
-/** Gives the lease back if its client has disconnected meanwhile: no other request would settle it before it expires. */
-async function viewGrant(
-  { lease, statuses, decidedBy }: Extract<Decision, { granted: true }>,
-  signal: AbortSignal,
-): Promise<GrantView> {
-  if (signal.aborted) await lease.rollback();
-  return { granted: true, lease: await viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
+/** An ask that waits ends when its client disconnects or the server ends. */
+function acquire(asked: Asked, body: AskBody): Promise<Decision> {
+  const { limiter } = asked;
+  const request = requestOf(body);
+  if (body.wait === undefined) return limiter.tryAcquire(request);
+  return untilEnding(asked.signal, asked.ending, async (signal) => limiter.tryAcquire({ ...request, signal }));
 }
 
-function headersOf(decision: {
-  readonly granted: boolean;
-  readonly statuses: readonly LimitStatus[];
-  readonly retryAfterMs?: number | null;
-}) {
+type Granted = Extract<Decision, { granted: true }>;
+
+async function viewGrant({ lease, statuses, decidedBy }: Granted): Promise<GrantView> {
+  const view = viewLease(lease);
+  const shown = view instanceof Promise ? await view : view;
+  return { granted: true, lease: shown, statuses: statuses.map(viewStatus), decidedBy };
+}
+
+/**
+ * Gives the leases back if their client has disconnected meanwhile: no other request would settle them before they expire.
+ * Called when the answer is complete, because signing a token takes time too. An ask for rates only that did not wait stays
+ * counted, and costs no signal.
+ */
+async function giveBackIfGone(asked: Asked, asks: readonly AskBody[], granted: readonly Granted[]): Promise<void> {
+  const mayBeLost =
+    asks.some(({ wait }) => wait !== undefined) || granted.some(({ lease }) => lease.expiresAt !== null);
+  if (mayBeLost && asked.signal.aborted) await Promise.all(granted.map(({ lease }) => lease.rollback()));
+}
+
+function headersOf(
+  decision: {
+    readonly granted: boolean;
+    readonly statuses: readonly LimitStatus[];
+    readonly retryAfterMs?: number | null;
+  },
+  format: HeaderFormat,
+) {
   const { granted, statuses, retryAfterMs = null } = decision;
-  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format: 'draft-10', partitionKey });
+  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format, partitionKey });
 }
 
-async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer<GrantView>> {
-  const decision = await limiter.tryAcquire(requestOf(body, signal));
-  if (decision.granted) return { body: await viewGrant(decision, signal), headers: headersOf(decision) };
+async function decide(asked: Asked, body: AskBody): Promise<Answer<GrantView>> {
+  const { headers } = asked;
+  const decision = await acquire(asked, body);
+  if (decision.granted) {
+    const view = await viewGrant(decision);
+    await giveBackIfGone(asked, [body], [decision]);
+    return { body: view, headers: headersOf(decision, headers) };
+  }
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
-  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision) };
+  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision, headers) };
 }
 
 const key = v.object({ entityId, resource });
@@ -96,8 +154,10 @@ export const decideOperations = [
     summary: 'Takes from all limits of the entity and its parents, or from none. A denial is 429 with the exact wait.',
     body: ask,
     answer: grantView,
+    denial: denialView,
     refusals: [409, 422, 429],
     entitiesOf: ({ body }) => [body.entityId],
+    overridesOf: ({ body }) => overridesIn(body),
     handle: (asked, { body }) => decide(asked, body),
   }),
   operation({
@@ -110,20 +170,24 @@ export const decideOperations = [
     body: v.strictObject({ asks: v.pipe(v.array(ask), v.minLength(1), v.maxLength(MAX_BATCH)) }),
     answer: v.object({ results: v.array(batchResult) }),
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
+    overridesOf: ({ body }) => [...new Set(body.asks.flatMap(overridesIn))],
     async handle(asked, { body }) {
-      const { limiter, signal, problemOf } = asked;
+      const { problemOf } = asked;
       const refused = (error: unknown) => ({ ...problemOf(error), granted: false as const });
-      const outcomes = await Promise.allSettled(
-        body.asks.map(async (one) => limiter.tryAcquire(requestOf(one, signal))),
-      );
-      // Only now, when no ask waits any more: a client that disconnects during a wait loses every grant of the batch.
+      const outcomes = await Promise.allSettled(body.asks.map(async (one) => acquire(asked, one)));
       const results = await Promise.all(
         outcomes.map(async (outcome) => {
           if (outcome.status === 'rejected') return refused(outcome.reason);
           const decision = outcome.value;
-          if (decision.granted) return viewGrant(decision, signal).catch(refused);
+          if (decision.granted) return viewGrant(decision).catch(refused);
           return { ...denialProblem(decision), granted: false as const };
         }),
+      );
+      const decisions = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+      await giveBackIfGone(
+        asked,
+        body.asks,
+        decisions.filter((decision) => decision.granted),
       );
       return { body: { results } };
     },
@@ -139,8 +203,9 @@ export const decideOperations = [
     answer: v.object({ statuses: v.array(statusView) }),
     refusals: [409],
     entitiesOf: ({ body }) => [body.entityId],
-    async handle({ limiter, signal }, { body }) {
-      const statuses = await limiter.peek(requestOf(body, signal));
+    overridesOf: ({ body }) => overridesIn(body),
+    async handle({ limiter }, { body }) {
+      const statuses = await limiter.peek(requestOf(body));
       return { body: { statuses: statuses.map(viewStatus) } };
     },
   }),

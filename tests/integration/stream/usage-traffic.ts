@@ -1,15 +1,11 @@
-import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
-import { buildMerge, buildSplit } from '../../support/dynamodb/write-inputs.js';
-import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
-import { sendRepeatable, type Table } from '../../../src/backends/dynamodb/client/requests.js';
-import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
+import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../../src/core/limit.js';
 import { USAGE_WINDOWS, windowStart } from '../../../src/core/usage/usage.js';
 import type { Lease } from '../../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import type { Random } from '../../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../../src/testing/fake-clock.js';
+import { reshard } from '../../support/dynamodb/reshard.js';
 
 export const ENTITIES = ['user-1', 'user-2', 'team'] as const;
 export const RESOURCES = ['gpt-4', 'gpt-5'] as const;
@@ -64,8 +60,8 @@ export async function spendAtRandom(traffic: Traffic, steps: number): Promise<vo
     if (kind < 9) await acquire(traffic, open);
     else if (kind < 14) await correct(traffic, open);
     else if (kind < 17) await clock.advance(random.pick([1, 400, 7 * 60_000, 50 * 60_000]));
-    else if (kind < 18) await reshard(traffic, 'split');
-    else if (kind < 19) await reshard(traffic, 'merge');
+    else if (kind < 18) await reshardAny(traffic, 'split');
+    else if (kind < 19) await reshardAny(traffic, 'merge');
     else await random.pick(limiters).buckets.reset({ entityId: random.pick(ENTITIES), resource: 'gpt-4' });
   }
 }
@@ -107,26 +103,7 @@ async function correct({ random, clock, ledger }: Traffic, open: Lease[]): Promi
 }
 
 /** Splits or merges a random bucket, if it allows that. */
-async function reshard(traffic: Traffic, how: 'split' | 'merge'): Promise<void> {
-  const { random, clock, table, ns } = traffic;
-  const nowMs = clock.now();
-  const deadline = deadlineIn(10_000);
-  const target = { tableName: table.name, ns };
-  const writeId = createWriteId(nowMs, Math.random);
-  const ref = { entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) };
-  const [shards = []] = await readBuckets(table, ns, [ref], deadline);
-  for (const image of shards) {
-    const other = shards.find(({ key }) => key.shard === image.key.shard + image.shardCount / 2);
-    const merge = other === undefined ? null : planMerge(image, other, nowMs);
-    if (how === 'split' && image.shardCount < 4) {
-      const input = buildSplit(target, image, planSplit(image, nowMs), writeId);
-      await sendRepeatable(table, 'TransactWriteItems', input, deadline);
-      return;
-    }
-    if (how === 'merge' && other !== undefined && merge !== null) {
-      const input = buildMerge(target, image, other, merge, writeId);
-      await sendRepeatable(table, 'TransactWriteItems', input, deadline);
-      return;
-    }
-  }
+async function reshardAny({ random, clock, table, ns }: Traffic, how: 'split' | 'merge'): Promise<void> {
+  const bucket = { entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) };
+  await reshard({ table, ns, nowMs: clock.now(), bucket }, how);
 }

@@ -119,7 +119,13 @@ const limitsFile: Shape = (value, place) =>
     place,
   );
 
-const tokenFields = { name: text, role: exactly('app', 'admin'), namespace: text, entityPrefix: nullable(text) };
+const tokenFields = {
+  name: text,
+  role: exactly('app', 'admin'),
+  namespace: text,
+  entityPrefix: nullable(text),
+  ownLimits: flag,
+};
 
 /** The JSON of each command by docs/guide/cli.md, written independently of the types in `src/cli/commands/`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {

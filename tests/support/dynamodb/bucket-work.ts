@@ -5,13 +5,20 @@ import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 
 /** An operation of a client. The sender numbers the leases. */
 export type Operation =
-  | { readonly kind: 'take'; readonly lease: number; readonly entityId: string; readonly amount: number }
+  | {
+      readonly kind: 'take';
+      readonly lease: number;
+      readonly entityId: string;
+      readonly amount: number;
+      readonly priority?: string;
+    }
   | { readonly kind: 'settle'; readonly lease: number; readonly total: number }
   | { readonly kind: 'rollback'; readonly lease: number };
 
 /** The answer of the limiter. */
 export type Outcome =
-  | { readonly kind: 'granted' }
+  /** `exceeded`: by a shadow, of which nothing was taken. */
+  | { readonly kind: 'granted'; readonly exceeded: boolean }
   | { readonly kind: 'denied'; readonly reason: string }
   | { readonly kind: 'done' }
   /** `code` is null for an error that is not Headgate's. */
@@ -43,11 +50,12 @@ export class BucketWorker {
     }
   }
 
-  async #take({ lease, entityId, amount }: Extract<Operation, { readonly kind: 'take' }>): Promise<Outcome> {
-    const decision = await this.#limiter.tryAcquire({ entityId, resource: RESOURCE, consume: { [LIMIT]: amount } });
+  async #take({ lease, entityId, amount, priority }: Extract<Operation, { readonly kind: 'take' }>): Promise<Outcome> {
+    const request = { entityId, resource: RESOURCE, consume: { [LIMIT]: amount } };
+    const decision = await this.#limiter.tryAcquire(priority === undefined ? request : { ...request, priority });
     if (!decision.granted) return { kind: 'denied', reason: decision.reason };
     this.#leases.set(lease, decision.lease);
-    return { kind: 'granted' };
+    return { kind: 'granted', exceeded: decision.statuses.some(({ exceeded }) => exceeded) };
   }
 
   async #correct(operation: Exclude<Operation, { readonly kind: 'take' }>): Promise<Outcome> {

@@ -132,6 +132,8 @@ interface Draw {
   readonly reserves: readonly number[];
   /** Whether each limit is a shadow for an ask. */
   readonly shadows: readonly boolean[];
+  /** The limit that an ask may be cut at, by its position; -1 for none. A shadow is not cut. */
+  readonly cut: number;
   readonly id: string;
   readonly pick: number;
 }
@@ -150,6 +152,7 @@ const draws: fc.Arbitrary<Draw> = fc.record({
     { weight: 2, arbitrary: fc.constant([false, false, false, false]) },
     { weight: 1, arbitrary: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }) },
   ),
+  cut: fc.oneof({ weight: 2, arbitrary: fc.constant(-1) }, { weight: 1, arbitrary: fc.integer({ min: 0, max: 3 }) }),
   id: leaseIds,
   pick: fc.nat(9),
 });
@@ -170,7 +173,7 @@ function entryOf(seen: ShardImage, draw: Draw, sequence: number): Entry {
   return entry.kind === 'ask' ? withOptions(seen, entry, draw) : entry;
 }
 
-function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows }: Draw): AskEntry {
+function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows, cut }: Draw): AskEntry {
   const asks = entry.level.asks.map((ask) => {
     const at = seen.limits.findIndex(({ limit }) => limit.name === ask.name);
     const reserve = reserves[at] ?? 0;
@@ -178,6 +181,7 @@ function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows }: D
       ...ask,
       ...(reserve === 0 ? {} : { reserve }),
       ...(shadows[at] === true ? { shadow: true as const } : {}),
+      ...(at === cut && shadows[at] !== true ? { atMost: true as const } : {}),
     };
   });
   return { ...entry, level: { ...entry.level, asks } };

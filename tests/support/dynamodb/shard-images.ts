@@ -177,3 +177,9 @@ function changeOf(ref: LevelRef, deltas: Readonly<Record<string, Amount['milli']
 export function extendEntry(leaseId: string, expiresAtMs: number, nowMs = NOW_MS): ExtendEntry {
   return { kind: 'extend', leaseId, expiresAtMs, nowMs };
 }
+
+/** An ask for at most this much of one limit; with a holder if it has a lease id. */
+export function cutEntry(limit: Limit, milli: number, leaseId: string | null): AskEntry {
+  const entry = askEntry([limit], { [limit.name]: milli }, leaseId === null ? {} : { leaseId, holder: holderOf({}) });
+  return { ...entry, level: { ...entry.level, asks: [{ name: limit.name, milli, atMost: true }] } };
+}

@@ -83,7 +83,9 @@ export class Arenas implements AsyncDisposable {
 }
 
 function limitsOf(rate: string, options: string): Limit[] {
-  return [Limit.parse(rate + options), Limit.concurrent('slots', 4)];
+  // A shadow of the rate beside slots that refuse; a reserve of both.
+  const ofSlots = options.startsWith('!reserve') ? options : '';
+  return [Limit.parse(rate + options), Limit.parse(String(Limit.concurrent('slots', 4)) + ofSlots)];
 }
 
 function ask(consume: Amounts, more: Partial<AcquireRequest> = {}): AcquireRequest {

@@ -13,8 +13,12 @@ export interface DemandShape {
   readonly retries?: number;
   /** No client settles for more than was taken. */
   readonly withoutDebits?: boolean;
+  /** The class of all asks; none unless given. */
+  readonly priority?: string;
   /** The ledgers of the bucket of an entity and of the buckets of its parents. */
   readonly ledgersOf: (entityId: string) => readonly TokenLedger[];
+  /** Ledgers whose bound is for asks of another class: these takes may go below it, as debits do. None unless given. */
+  readonly othersOf?: (entityId: string) => readonly TokenLedger[];
 }
 
 interface Granted {
@@ -36,7 +40,9 @@ interface Correction extends Granted {
  * after their grant. Books the outcomes.
  */
 export class Demand {
-  readonly counts = { asks: 0, granted: 0, denied: 0, contended: 0, refunds: 0, debits: 0, failed: 0 };
+  readonly counts = { asks: 0, granted: 0, exceeded: 0, denied: 0, contended: 0, refunds: 0, debits: 0, failed: 0 };
+  /** The grants of each client. */
+  readonly grantsOf = new Map<number, number>();
   /** Errors without a code of Headgate. */
   readonly untyped: string[] = [];
   readonly #random: Random;
@@ -56,10 +62,11 @@ export class Demand {
   }
 
   takes(): readonly Operation[] {
-    const { entities, amounts, asks } = this.#shape;
+    const { entities, amounts, asks, priority } = this.#shape;
     return Array.from({ length: asks }, (): Operation => {
       const [entityId, amount] = [this.#random.pick(entities), this.#random.pick(amounts)];
-      return { kind: 'take', lease: ++this.#leases, entityId, amount };
+      const take = { kind: 'take', lease: ++this.#leases, entityId, amount } as const;
+      return priority === undefined ? take : { ...take, priority };
     });
   }
 
@@ -108,8 +115,13 @@ export class Demand {
     if (outcome.kind === 'denied') this.counts[outcome.reason === 'contended' ? 'contended' : 'denied'] += 1;
     if (outcome.kind !== 'granted') return;
     this.counts.granted += 1;
+    this.grantsOf.set(client, (this.grantsOf.get(client) ?? 0) + 1);
+    // Nothing was taken, so there is nothing to correct.
+    if (outcome.exceeded) this.counts.exceeded += 1;
+    if (outcome.exceeded) return;
     this.#granted.push({ client, lease, entityId, amount });
     for (const ledger of this.#shape.ledgersOf(entityId)) ledger.take(atMs, amount * MILLI);
+    for (const ledger of this.#shape.othersOf?.(entityId) ?? []) ledger.debit(atMs, amount * MILLI);
   }
 
   #bookCorrection(atMs: EpochMs, operation: Operation, outcome: Outcome): void {
@@ -125,7 +137,8 @@ export class Demand {
     const { entityId, amount, total, tries } = correction;
     const milli = (total - amount) * MILLI;
     this.counts[milli < 0 ? 'refunds' : 'debits'] += 1;
-    for (const ledger of this.#shape.ledgersOf(entityId)) {
+    const others = this.#shape.othersOf?.(entityId) ?? [];
+    for (const ledger of [...this.#shape.ledgersOf(entityId), ...others]) {
       // A refund that succeeded only after a retry may have been lost.
       if (milli < 0) ledger.refund(firstTryMs, atMs, -milli, done && tries === 1);
       else if (done) ledger.debit(atMs, milli);

@@ -20,7 +20,7 @@ export type Answer =
 /**
  * One shard as a plain account that runs one entry after the other, in numbers of any size. It has the stored state,
  * and shares no arithmetic with the planning that it checks. Asks come first, those with less reserve before the
- * others and otherwise in the order of their arrival, without those that do not fit; then debits; then refunds. A refused ask first reclaims expired holders.
+ * others and otherwise in the order of their arrival, those that may be cut last, without those that do not fit; then debits; then refunds. A refused ask first reclaims expired holders.
  */
 export class SequentialModel {
   readonly #nowMs: number;
@@ -55,7 +55,9 @@ export class SequentialModel {
     this.#reclaim(reclaimed);
     const answers = new Map<Entry, Answer>();
     const asks = now.filter((entry) => entry.kind === 'ask');
-    for (const entry of asks.toSorted(byReserve)) answers.set(entry, this.#ask(entry));
+    for (const entry of asks.toSorted(byReserve).toSorted(byCut)) {
+      answers.set(entry, this.#ask(withTaken(entry, results[entries.indexOf(entry)] ?? null)));
+    }
     // Debits come before refunds, because a refund above the brim is lost even if a debit follows.
     const refunds: (readonly [string, bigint])[] = [];
     for (const entry of now) {
@@ -150,6 +152,27 @@ export class SequentialModel {
   #isOfKind(name: string, kind: 'rate' | 'concurrent'): boolean {
     return this.#image.limits.some(({ limit }) => limit.name === name && limit.kind === kind);
   }
+}
+
+/** What an ask that may be cut has taken, which must be there; one token where it took nothing. */
+function withTaken(entry: AskEntry, result: EntryResult | null): AskEntry {
+  const ask = entry.level.asks.find(({ atMost }) => atMost === true);
+  if (ask === undefined) return entry;
+  const verdicts = result?.kind === 'granted' ? result.answer.verdicts : [];
+  const taken = verdicts.find(({ limit }) => limit.name === ask.name)?.requestedMilli;
+  const least = Math.min(1_000, Number(ask.milli));
+  if (taken !== undefined && (taken < least || taken > ask.milli)) throw new Error(`${taken} is no part of the ask`);
+  const milli = taken ?? least;
+  const withIt = (amounts: readonly Amount[]): readonly Amount[] =>
+    amounts.map((amount) => (amount.name === ask.name ? { ...amount, milli } : amount));
+  const { holder } = entry.level;
+  const kept = holder && { ...holder, slots: withIt(holder.slots), rates: holder.rates && withIt(holder.rates) };
+  return { ...entry, level: { ...entry.level, asks: withIt(entry.level.asks), holder: kept } };
+}
+
+function byCut(one: AskEntry, other: AskEntry): number {
+  const mayBeCut = ({ level }: AskEntry): number => Number(level.asks.some(({ atMost }) => atMost === true));
+  return mayBeCut(one) - mayBeCut(other);
 }
 
 function byReserve(one: AskEntry, other: AskEntry): number {

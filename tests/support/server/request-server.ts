@@ -1,3 +1,4 @@
+import type { Backend } from '../../../src/backend.js';
 import { Limit } from '../../../src/core/limit.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { type AccessToken, createSecret, hashSecret } from '../../../src/server/access-token.js';
@@ -25,12 +26,13 @@ export interface Sent {
   readonly signal?: AbortSignal;
 }
 
-/** A server on memory, called without a socket. */
+/** A server on memory or another store, called without a socket. */
 export async function requestServer(
   options: ServerOptions = {},
   limits: readonly Limit[] = [Limit.perMinute('rpm', 10), Limit.concurrent('slots', 2)],
+  store: string | Backend = 'memory:',
 ) {
-  const limiter = await RateLimiter.open('memory:', { limits, leaseSecrets: [SECRET] });
+  const limiter = await RateLimiter.open(store, { limits, leaseSecrets: [SECRET] });
   const server = createServer(limiter, options);
   const send = (route: string, { as, namespace, body, signal }: Sent = {}): Promise<Response> => {
     const [method = 'GET', path = '/'] = route.split(' ');

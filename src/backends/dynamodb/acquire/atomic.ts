@@ -1,5 +1,6 @@
-import type { Call, LevelAsk } from '../../../backend.js';
+import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { type Amount, amountOf, askOf } from '../../../core/bucket/decide.js';
+import { leastOf, withAmount } from '../../../core/bucket/at-most.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
@@ -55,13 +56,25 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
   }
 }
 
-async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): Promise<readonly LevelOutcome[]> {
+async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): Promise<readonly LevelOutcome[]> {
+  let asking = whole;
   const { call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
   const { executor } = (asking.levels[0] as AtomicAsking['levels'][number]).bucket;
   for (let attempt = 0; ; attempt++) {
     const outcomes = await dryRunLevels(asking);
-    if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
+    if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) {
+      // Other writers have taken from the amount that the levels had agreed on.
+      const mayTakeLess = asking !== whole && doubts.length === 0 && attempt < maxRetries;
+      if (!mayTakeLess || !outcomes.some(({ kind }) => kind === 'denied')) return outcomes;
+      asking = whole;
+      continue;
+    }
+    const answers = outcomes.flatMap((outcome) => (outcome.kind === 'granted' ? [outcome.answer] : []));
+    const cut = agreed(asking, answers);
+    if (cut !== null) asking = { ...asking, levels: cut.levels };
+    // Where a level would take more than another can give, the dry run is made again with what all of them can give.
+    if (cut !== null && !cut.isTaken) continue;
     const parts = outcomes.flatMap((outcome, at) => partsOf(asking.levels[at], outcome));
     // The shards do not fit into one transaction until some of them merge.
     if (parts.length > MAX_ITEMS) return [{ kind: 'contended' }];
@@ -87,6 +100,9 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
     if (answer.kind === 'written') return outcomes;
     if (answer.kind === 'no-answer' && (await hasLanded(parts, writeId, asking))) return outcomes;
     if (answer.kind === 'failed') throw answer.error;
+    // Nothing was written, so the next attempt may take another amount. After a lost answer it must not: its holders
+    // would not show which amount was taken.
+    if (doubts.length === 0) asking = whole;
     const waitMs = backOffMs(attempt, executor.random);
     if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) {
       // Other writers won each attempt. Any other failure is for the outage policy.
@@ -96,6 +112,22 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
     }
     await pause(waitMs);
   }
+}
+
+/** The levels with the amount that all of them can give of the limit that may be cut. null: there is none. */
+function agreed(
+  { levels }: AtomicAsking,
+  answers: readonly LevelAnswer[],
+): { readonly levels: AtomicAsking['levels']; readonly isTaken: boolean } | null {
+  const cut = levels.flatMap(({ level }) => level.asks).find(({ atMost }) => atMost === true);
+  const least = leastOf(answers);
+  if (cut === undefined || least === null) return null;
+  const { name } = cut;
+  const found = answers.flatMap(({ verdicts }) => verdicts.filter(({ limit }) => limit.name === name));
+  return {
+    levels: levels.map(({ level, bucket }) => ({ level: withAmount(level, name, least), bucket })),
+    isTaken: found.every(({ requestedMilli }) => requestedMilli === least),
+  };
 }
 
 /** Settles and reclaims where a level needs it, and reads images that the plan can treat as exact. */

@@ -180,6 +180,8 @@ export class BucketCache {
   readonly #revocations: Revocations;
   /** Least recently used first. */
   readonly #known = new Map<string, BucketShards>();
+  /** Where the last eviction stopped. A new iteration would first skip the gaps of all deleted entries. */
+  #oldest = this.#known.entries();
 
   constructor(executorOf: (ns: string) => Executor, random: () => number, pressure: PressureOptions) {
     this.#executorOf = executorOf;
@@ -219,10 +221,14 @@ export class BucketCache {
    * this process would be written at once.
    */
   #evictOldest(): void {
-    for (const [key, bucket] of this.#known) {
-      if (bucket.busy) continue;
-      this.#known.delete(key);
-      return;
+    // The second pass sees the buckets that an earlier eviction skipped.
+    for (let pass = 0; pass < 2; this.#oldest = this.#known.entries(), pass++) {
+      for (let next = this.#oldest.next(); next.done !== true; next = this.#oldest.next()) {
+        const [key, bucket] = next.value;
+        if (bucket.busy) continue;
+        this.#known.delete(key);
+        return;
+      }
     }
   }
 }

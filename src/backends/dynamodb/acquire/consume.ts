@@ -10,14 +10,16 @@ import type {
   OperateRequest,
   OperationResult,
 } from '../../../backend.js';
+import { withAmount } from '../../../core/bucket/at-most.js';
 import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
 import type { EpochMs } from '../../../core/units.js';
 import { takeAtomically } from './atomic.js';
+import { givenBy } from './given-by.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
 import { changeLevel, operateLevel } from './change-level.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
@@ -34,7 +36,12 @@ interface Consuming {
 /** Takes from all levels or from none. */
 export function consume(buckets: BucketCache, call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome> {
   const consuming = { buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
-  if (request.levels.length > 1) return consumeCascade(consuming);
+  if (request.levels.length > 1) {
+    const { atMost } = request;
+    // A transaction agrees on the amount in its dry run.
+    if (atMost !== undefined && request.atomic !== true) return takeCut(consuming, atMost);
+    return takeCascade(consuming).then(({ outcome }) => outcome);
+  }
   const asking = askingOf(consuming, request.levels[0] as LevelAsk);
   // A take from one shard is one write, which is atomic. Only a take from several shards needs a transaction.
   const outcome = takeLevel(request.atomic === true ? { ...asking, takeAcross: takeWhole(consuming) } : asking);
@@ -94,22 +101,58 @@ function denial(levels: readonly LevelAnswer[], remembered: boolean, nowMs: Epoc
  * are likely to refuse, then from the entity up, so that a refused child never takes from the parent that its siblings
  * share. If one level refuses, what was taken is given back before the denial is returned.
  */
-async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
-  const { request } = consuming;
+async function takeCascade(consuming: Consuming): Promise<Cascade> {
+  const { request, call } = consuming;
   const outcomes = recallDenials(consuming) ?? (await takeLevels(consuming));
   if (outcomes.length === request.levels.length && outcomes.every(isGranted)) {
-    return { kind: 'granted', levels: outcomes.map(({ answer }) => answer) };
+    return { outcome: { kind: 'granted', levels: outcomes.map(({ answer }) => answer) }, isInDoubt: false };
   }
   // A transaction that was not written took nothing.
-  if (request.atomic !== true) await undo(consuming, outcomes);
+  const isUndone = request.atomic === true || (await undo(consuming, outcomes));
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
-  for (const outcome of outcomes) if (endsWithoutAnswer(outcome)) return outcomeOfOne(outcome, consuming.call.nowMs);
+  const isInDoubt = !isUndone || outcomes.some((outcome) => isDenied(outcome) && outcome.inDoubt === true);
+  for (const outcome of outcomes) {
+    if (endsWithoutAnswer(outcome)) return { outcome: outcomeOfOne(outcome, call.nowMs), isInDoubt };
+  }
   const { levels, read } = await verdictsOfAll(consuming, outcomes);
   for (const outcome of outcomes) {
-    if (endsWithoutVerdict(outcome)) return refusal(outcome, levels);
+    if (endsWithoutVerdict(outcome)) return { outcome: refusal(outcome, levels), isInDoubt };
   }
   const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
-  return denial(levels, !read && remembered, consuming.call.nowMs);
+  return { outcome: denial(levels, !read && remembered, call.nowMs), isInDoubt };
+}
+
+interface Cascade {
+  readonly outcome: ConsumeOutcome;
+  /** What was taken may still be given back, or a write may still land, under this lease id. */
+  readonly isInDoubt: boolean;
+}
+
+/**
+ * Takes the same amount of the limit that may be cut from all levels: the least that their images can give. Each attempt
+ * is a cascade with whole amounts, which is given back as a whole if a level refuses. A refused attempt leaves images
+ * from which the next amount follows.
+ */
+async function takeCut(consuming: Consuming, atMost: string): Promise<ConsumeOutcome> {
+  const { request, call, deadline } = consuming;
+  const { maxRetries } = tuningOf(call);
+  for (let attempt = 0; ; attempt++) {
+    const given = request.levels.map((level) =>
+      givenBy(askingOf(consuming, level).bucket, level, atMost, call.nowMs, attempt > 0),
+    );
+    const levels = request.levels.map((level) => withAmount(level, atMost, Math.min(...given)));
+    const { outcome, isInDoubt } = await takeCascade({ ...consuming, request: { ...request, levels } });
+    if (outcome.kind !== 'denied' || outcome.reason === 'contended' || outcome.reason === 'paused') return outcome;
+    // The wait is that for one token, not for the amount that was tried.
+    const judged = await verdictsOfAll(consuming, []);
+    const remembered = outcome.remembered === true && !judged.read;
+    if (!concludeAt(judged.levels, call.nowMs).granted) return denial(judged.levels, remembered, call.nowMs);
+    if (isInDoubt) return { kind: 'id-taken' };
+    const { random } = askingOf(consuming, request.levels[0] as LevelAsk).bucket.executor;
+    const waitMs = attempt === 0 ? 0 : backOffMs(attempt, random);
+    if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) return outcomeOfOne({ kind: 'contended' }, call.nowMs);
+    if (waitMs > 0) await pause(waitMs);
+  }
 }
 
 /** A denial from the deny cache saves taking from the other levels and giving back. */
@@ -246,10 +289,11 @@ function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome)
 /**
  * A part that cannot be given back is retried in the background if it has a holder, which shows whether it is still
  * taken. Without a holder it stays taken, which is the strict side, and `onError` is told, because nothing else shows
- * it.
+ * it. False: a part could not be given back yet.
  */
-async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<void> {
+async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<boolean> {
   const { call, request } = consuming;
+  let isUndone = true;
   await Promise.all(
     outcomes.map(async (outcome, at) => {
       const level = request.levels[at];
@@ -260,11 +304,13 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<v
       try {
         await undoLevel({ ...asking, deadline }, outcome.answer);
       } catch (error) {
+        isUndone = false;
         if (revokeGrant(asking, outcome.answer)) return;
         call.tuning?.onError?.(error, 'giving back what a refused cascade had taken');
       }
     }),
   );
+  return isUndone;
 }
 
 /**

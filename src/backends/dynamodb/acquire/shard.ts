@@ -1,4 +1,5 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
+import { asPlanned } from '../../../core/bucket/at-most.js';
 import { type AskedAmount, decide, fitsAll, refuses, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
@@ -234,7 +235,7 @@ export async function sendGroup(shard: Shard, waiting: readonly Waiting[]): Prom
   const [{ tuning }] = waiting as [Waiting, ...Waiting[]];
   const nowMs = waiting.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
   const deadline = waiting.reduce((latest, one) => Math.max(latest, one.deadline), 0);
-  const entries = waiting.map(({ entry }) => entry);
+  const entries = waiting.map(entryOf);
   const { maxRetries, bucketLifeFactor: lifeFactor } = tuning;
   const inDoubt = leasesInDoubt(waiting);
   const group = { ns: shard.executor.ns, key: shard.key, entries, nowMs, maxRetries, lifeFactor, inDoubt };
@@ -255,6 +256,12 @@ export async function sendGroup(shard: Shard, waiting: readonly Waiting[]): Prom
     }
     ({ state, action, answers } = step(state, answer));
   }
+}
+
+/** A write of an earlier group may have granted the ask: it may take no other amount now. */
+function entryOf({ entry, doubt }: Waiting): Entry {
+  if (entry.kind !== 'ask' || doubt === undefined) return entry;
+  return { ...entry, level: asPlanned(entry.level, doubt.answer.verdicts) };
 }
 
 const NONE_IN_DOUBT: ReadonlySet<string> = new Set();

@@ -3,16 +3,18 @@ import {
   type Amount,
   amountOf,
   type AskedAmount,
+  decide,
   exceedsCapacity,
   refuses,
   takenMilli,
   type Verdict,
   askOf,
 } from '../../../core/bucket/decide.js';
+import { withAmount } from '../../../core/bucket/at-most.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
-import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
+import { knownAsks, partOf, refuseAcross, sumOfNear, viewShards } from '../bucket/across-shards.js';
 import { runningPause } from '../bucket/shard-pauses.js';
 import { readShards } from './bucket-images.js';
 import { type BucketShards, type Submitted, tuningOf } from './bucket-shards.js';
@@ -37,6 +39,8 @@ interface Asking {
   readonly dryRun?: boolean;
   /** As in `AskEntry`. */
   readonly passesShadows?: true;
+  /** As in `AskEntry`. */
+  readonly onlyShadows?: true;
   /** How to take an ask that is larger than a share. By default, shard after shard. */
   readonly takeAcross?: () => Promise<LevelOutcome>;
 }
@@ -48,7 +52,9 @@ const MAX_SHARDS_ASKED = 3;
 export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level } = asking;
   if (!level.asks.some(({ shadow }) => shadow === true)) return takeAsAsked(asking);
-  return bucket.count > 1 ? takeWithShadows(asking) : takeFromOneShard(asking);
+  const onlyShadows = level.asks.every(({ shadow }) => shadow === true);
+  const asked = onlyShadows ? { ...asking, onlyShadows } : asking;
+  return bucket.count > 1 ? takeWithShadows(asked) : takeFromOneShard(asked);
 }
 
 /** Takes where a limit is a shadow and the bucket is known to have one shard. Another process may have split it since. */
@@ -193,10 +199,15 @@ function takenOf({ verdicts }: LevelAnswer): readonly Amount[] {
 }
 
 function entryOf(asking: Asking, level: LevelAsk, counts: boolean): AskEntry {
-  const { call, leaseId, dryRun = false, passesShadows = false } = asking;
+  const { call, leaseId, dryRun = false, passesShadows = false, onlyShadows = false } = asking;
   const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
-  if (!dryRun && !passesShadows) return entry;
-  return { ...entry, ...(dryRun ? { dryRun } : {}), ...(passesShadows ? { passesShadows } : {}) };
+  if (!dryRun && !passesShadows && !onlyShadows) return entry;
+  return {
+    ...entry,
+    ...(dryRun ? { dryRun } : {}),
+    ...(passesShadows ? { passesShadows } : {}),
+    ...(onlyShadows ? { onlyShadows } : {}),
+  };
 }
 
 /** Whether the ask can never fit into one shard although it fits into the whole bucket. */
@@ -217,13 +228,15 @@ function longestWait({ verdicts }: LevelAnswer): number {
 /**
  * Takes from shard after shard as much as each has. If that is not enough, or a shard fails, everything is given back.
  */
-async function takeAcross(asking: Asking): Promise<LevelOutcome> {
-  const { bucket, level, call } = asking;
+async function takeAcross(whole: Asking): Promise<LevelOutcome> {
+  const { bucket, call } = whole;
   const locations: ShardLocation[] = [];
   const granted: LevelAnswer[] = [];
   // Slots may have been released at any time since the image was read.
-  const takesSlots = level.limits.some(({ name, kind }) => holdsSlots(kind) && amountOf(level.asks, name));
-  await readShards(bucket, call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  const takesSlots = whole.level.limits.some(({ name, kind }) => holdsSlots(kind) && amountOf(whole.level.asks, name));
+  await readShards(bucket, call.nowMs, whole.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  const level = asOneShardGives(viewsOf(whole), whole.level, call.nowMs);
+  const asking = { ...whole, level };
   let owed = knownAsks(viewsOf(asking), level);
   try {
     for (const { number } of bucket.all()) {
@@ -254,6 +267,18 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const views = viewsOf(asking);
   const answer = { verdicts: refuseAcross(views, level, call.nowMs), configIsOlder: false };
   return { kind: 'denied', answer: { ...answer, ...runningPause(views, call.nowMs) }, remembered: false };
+}
+
+/** The limit that may be cut is cut to what the shard with the most of it has. */
+function asOneShardGives(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): LevelAsk {
+  const ask = level.asks.find(({ atMost }) => atMost === true);
+  if (ask === undefined) return level;
+  const verdicts = views.flatMap((view) => decide(view, [ask], nowMs));
+  const best = verdicts.reduce(
+    (most, { cut, requestedMilli }) => (cut === true ? Math.max(most, requestedMilli) : most),
+    0,
+  );
+  return withAmount(level, ask.name, best === 0 ? Number(ask.milli) : best);
 }
 
 /** A part that cannot be given back stays taken, which is the strict side. `onError` is the only trace of it. */
@@ -306,7 +331,7 @@ function sumOfAnswers(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAn
     if (first === undefined) return [];
     const effectiveMilli = parts.reduce<Int>((sum, part) => add(sum, part.effectiveMilli), 0);
     const requestedMilli = parts.reduce((sum, part) => sum + part.requestedMilli, 0);
-    return [{ ...first, effectiveMilli, requestedMilli }];
+    return [{ ...first, ...sumOfNear(parts), effectiveMilli, requestedMilli }];
   });
   return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
 }

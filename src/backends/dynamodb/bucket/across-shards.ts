@@ -6,6 +6,7 @@ import {
   ASK_AGAIN_MS,
   type AskedAmount,
   decide,
+  nearIn,
   reserveIn,
   type Verdict,
   refuses,
@@ -110,7 +111,7 @@ function availableAt(views: readonly ShardImage[], wanted: Wanted, atMs: EpochMs
 export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): readonly Verdict[] {
   const asks = knownAsks(views, level);
   const verdicts = asks.flatMap((ask): readonly Verdict[] => {
-    const { name, milli, reserve, shadow } = ask;
+    const { name, milli, reserve, shadow, warnAt } = ask;
     const limit = level.limits.find((candidate) => candidate.name === name);
     if (limit === undefined) return [];
     const lifted = views.find((view) => isUnlimited(view, name));
@@ -127,11 +128,25 @@ export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowM
         ...verdict,
         ...(reserve === undefined ? {} : { reserve, reserveMilli: shareOfCapacity(limit, reserve) }),
         ...(shadow === undefined ? {} : { shadow }),
+        ...(warnAt === undefined ? {} : { nearMilli: nearAcross(views, name, warnAt) }),
       },
     ];
   });
   // Another process took tokens from one shard after another was read. The bucket may have enough again soon.
   return verdicts.some(refuses) ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 }));
+}
+
+function nearAcross(views: readonly ShardImage[], name: string, warnAt: number): number {
+  return views.reduce((sum, view) => {
+    const account = accountOf(view, name);
+    return account === undefined ? sum : sum + nearIn(view, account, warnAt);
+  }, 0);
+}
+
+/** The balance at which the shards that gave these verdicts are near together. Nothing if the limit has no `warnAt`. */
+export function sumOfNear(parts: readonly Verdict[]): Pick<Verdict, 'nearMilli'> {
+  const near = parts.flatMap(({ nearMilli }) => nearMilli ?? []);
+  return near.length === 0 ? {} : { nearMilli: near.reduce((sum, milli) => sum + milli) };
 }
 
 /** The wait until enough shards are out of debt to serve the other amounts of the ask. */

@@ -4,7 +4,7 @@ import { type AskedAmount, askOf, decide, type Verdict } from '../../../core/buc
 import { add } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import { runningPause } from './shard-pauses.js';
-import { viewShards, waitAcross } from './across-shards.js';
+import { sumOfNear, viewShards, waitAcross } from './across-shards.js';
 import { newBucketImage } from './new-bucket.js';
 import type { ShardImage } from '../table/items.js';
 
@@ -25,6 +25,15 @@ export function everyLimit({ asks }: LevelAsk): Asks {
   return ({ limits }) => limits.map(({ limit: { name } }) => askOf(asks, name) ?? { name, milli: 0 });
 }
 
+/** The shard that gives most of an ask that may be cut. If none does: the one that gives a token first. */
+function bestOf(parts: readonly Verdict[]): Verdict {
+  return parts.reduce((best, part) => {
+    const [waitMs, leastMs] = [part.waitMs ?? Number.POSITIVE_INFINITY, best.waitMs ?? Number.POSITIVE_INFINITY];
+    const isBetter = waitMs === leastMs ? part.requestedMilli > best.requestedMilli : waitMs < leastMs;
+    return isBetter ? part : best;
+  });
+}
+
 /** What the shards have together, and how long they need for the rest. For a debt: the shortest wait of the shards. */
 function sumVerdicts(
   views: readonly ShardImage[],
@@ -34,11 +43,13 @@ function sumVerdicts(
   return (perShard[0] ?? []).map((first) => {
     const parts = perShard.flatMap((verdicts) => verdicts.filter(({ limit }) => limit.name === first.limit.name));
     const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
+    const near = sumOfNear(parts);
     const reserveMilli = parts.map((part) => part.reserveMilli ?? 0).reduce((sum, milli) => sum + milli);
-    if (effectiveMilli >= first.requestedMilli + reserveMilli) return { ...first, effectiveMilli, waitMs: 0 };
+    if (first.cut === true) return { ...bestOf(parts), ...near, effectiveMilli };
+    if (effectiveMilli >= first.requestedMilli + reserveMilli) return { ...first, ...near, effectiveMilli, waitMs: 0 };
     const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
     const ask = { ...first, name: first.limit.name, milli: first.requestedMilli };
     const together = waitAcross(views, ask, nowMs);
-    return { ...first, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
+    return { ...first, ...near, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
   });
 }

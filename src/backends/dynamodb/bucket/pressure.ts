@@ -1,4 +1,4 @@
-import type { Amount } from '../../../core/bucket/decide.js';
+import type { AskedAmount } from '../../../core/bucket/decide.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 
@@ -92,13 +92,14 @@ export class LargestAsks {
   readonly #milli = new Map<string, number>();
   #sinceMs: EpochMs = 0;
 
-  note(asks: readonly Amount[], nowMs: EpochMs): void {
+  /** An ask that may be cut fits into every share. */
+  note(asks: readonly AskedAmount[], nowMs: EpochMs): void {
     if (nowMs - this.#sinceMs >= ASKS_COUNT_FOR_MS) {
       this.#milli.clear();
       this.#sinceMs = nowMs;
     }
-    for (const { name, milli } of asks) {
-      if (milli > this.of(name)) this.#milli.set(name, Number(milli));
+    for (const { name, milli, atMost } of asks) {
+      if (atMost !== true && milli > this.of(name)) this.#milli.set(name, Number(milli));
     }
   }
 

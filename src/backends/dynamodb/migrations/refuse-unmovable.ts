@@ -1,14 +1,14 @@
 import { InfrastructureError, ValidationError } from '../../../core/errors.js';
 import { storeArgument } from '../address.js';
 import type { Table } from '../client/requests.js';
-import { DROPPABLE, type DroppableSetting, type OldSetting } from './legacy/settings.js';
+import { CONVERTED, DROPPABLE, type DroppableSetting, isConverted, type OldSetting } from './legacy/settings.js';
 import type { MigrationProblem } from './tally.js';
 
 /** A setting of old records that this version does not have. */
 export interface SettingReport {
   readonly setting: OldSetting;
   readonly records: number;
-  /** `converted`: into limits of 0. `refused`: the migration does not start until the operator drops it. */
+  /** `refused`: the migration does not start until the operator drops it. */
   readonly treatment: 'converted' | 'dropped' | 'refused';
   /** The effect on the limits. */
   readonly effect: string;
@@ -21,8 +21,9 @@ export function reportSettings(
   return [...counts]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([setting, records]): SettingReport => {
-      if (setting === 'disabled')
-        return { setting, records, treatment: 'converted', effect: 'they become limits of 0' };
+      if (setting === 'disabled' || (isConverted(setting) && !drop.has(setting))) {
+        return { setting, records, treatment: 'converted', effect: CONVERTED[setting] };
+      }
       return { setting, records, treatment: drop.has(setting) ? 'dropped' : 'refused', effect: DROPPABLE[setting] };
     });
 }

@@ -9,6 +9,7 @@ import type { LoadSdk, SdkOptions } from '../client/sdk-transport.js';
 import { readMigrationState } from './checkpoint.js';
 import type { ConversionContext } from './convert/conversion.js';
 import { countChildren } from './convert/children.js';
+import { writeEntitySettings } from './convert/entity-settings.js';
 import { findTargetNamespaces } from './legacy/target-namespaces.js';
 import { type IndexFinding, refuseMissing } from './index-findings.js';
 import { inspectIndexes } from './indexes.js';
@@ -100,11 +101,12 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   const from = (await readVersion(table, deadlineIn(REQUEST_MS))) ?? 0;
   // A migrated table is scanned too: a client that was opened before the migration may have written to it since.
   const isReady = from >= OLDEST_VERSION;
-  const survey = await surveyTable(table, signal);
+  const drop = new Set(options.drop);
+  const survey = await surveyTable(table, drop, signal);
   const context = {
     namespaces: await findTargetNamespaces(table, survey, false),
     disabled: survey.disabled,
-    drop: new Set(options.drop),
+    drop,
   };
   const migrations = await toRun(table, foundBy(survey, context.namespaces));
   const indexes = isReady && migrations.length === 0 ? [] : await inspectIndexes(table);
@@ -130,6 +132,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   const outcomes = await runAll(table, toDo, rehearsed, moving, options);
   const left = new Map(rehearsed.map(({ id, left: count }) => [id, outcomes.get(id)?.left ?? count]));
   await refuseLeftovers(table, moving, left, signal);
+  await writeEntitySettings(table, survey.disabled.entitySettings(moving.namespaces, !isReady), signal);
   await countChildren(table, signal);
   // A table that was never used is prepared like a new one.
   if (migrations.length === 0 && (await readDefault(table)) === undefined) await registerNamespace(table);

@@ -13,7 +13,7 @@ import { runPhase } from './phases.js';
 import { type Migration, migrationOf } from './registry.js';
 import { scanTable } from '../schema/scan-table.js';
 import { scanGroups } from './scan-groups.js';
-import { type OldSetting, settingsOf } from './legacy/settings.js';
+import { type DroppableSetting, type OldSetting, settingsOf } from './legacy/settings.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 
 /** The state of the whole table before anything is written. */
@@ -28,12 +28,16 @@ export interface Survey extends NamespaceSurvey {
 }
 
 /** Reads the whole table once. */
-export async function surveyTable(table: Table, signal?: AbortSignal): Promise<Survey> {
+export async function surveyTable(
+  table: Table,
+  drop: ReadonlySet<DroppableSetting>,
+  signal?: AbortSignal,
+): Promise<Survey> {
   const counts = new Map<string, { key: LegacyKey; records: number }>();
   const registered = new Set<string>([REGISTRY]);
   const versions: string[] = [];
   const settings = new Map<OldSetting, number>();
-  const disabled = new DisabledLevels();
+  const disabled = new DisabledLevels(drop);
   let hasRecordsWithoutNamespace = false;
   for await (const { items } of scanTable(table, {}, undefined, signal)) {
     for (const item of items) {

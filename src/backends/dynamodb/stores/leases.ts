@@ -1,12 +1,10 @@
-import type { Call, LeaseLevel, LeaseRecord, LeaseStore, LevelChange, Page, PageRequest } from '../../../backend.js';
+import type { Call, LeaseLevel, LeaseRecord, LeaseStore, Page, PageRequest } from '../../../backend.js';
 import type { Holder } from '../../../core/bucket/decide.js';
-import { isClosed, joinHolders } from '../../../core/bucket/portable.js';
-import { sub } from '../../../core/int.js';
+import { joinHolders } from '../../../core/bucket/portable.js';
 import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../core/identifiers.js';
 import { buildTwoPartCursor, pageOf, parseTwoPartCursor } from '../../../core/paging.js';
-import { type BucketCache, tuningOf } from '../acquire/bucket-shards.js';
+import type { BucketCache } from '../acquire/bucket-shards.js';
 import { readLocation } from '../bucket/grant-location.js';
-import type { ChangeEntry } from '../bucket/group/entries.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
 import { readKey } from '../table/attributes.js';
@@ -14,13 +12,13 @@ import type { ShardImage } from '../table/items.js';
 import { buildShardKey, index, parseShardKey } from '../table/keys.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { NamespaceGate } from '../schema/gates.js';
+import { createLeaseRelease } from './lease-release.js';
+import { type BucketRef, leasesOf, plainHolder } from './leases-of-bucket.js';
 import { behind, readRows, type RowRange } from './rows.js';
 
 const EXPECTED_ROWS = 1_000;
 /** Buckets that a list reads at once: the limit of one BatchGetItem. */
 const BUCKETS_OF_A_READ = 100;
-
-type BucketRef = Pick<LeaseRecord, 'entityId' | 'resource'>;
 
 export function createLeaseStore(table: Table, gate: NamespaceGate, buckets: BucketCache): LeaseStore {
   return {
@@ -65,21 +63,7 @@ export function createLeaseStore(table: Table, gate: NamespaceGate, buckets: Buc
       const shards = await readBuckets(table, call.namespaceId, levels, deadlineIn(call.timeoutMs));
       return levels.map((level, at) => holderOf(level, shards[at] ?? [], leaseId));
     },
-    async release(call, leaseId, { entityId, resource }) {
-      await gate.check(call);
-      const deadline = deadlineIn(call.timeoutMs);
-      const [shards = []] = await readBuckets(table, call.namespaceId, [{ entityId, resource }], deadline);
-      const bucket = buckets.of(call.namespaceId, entityId, resource);
-      let released = false;
-      for (const image of shards) {
-        const holder = image.holders.get(leaseId);
-        if (holder === undefined) continue;
-        const entry = endOf(call, leaseId, { entityId, resource }, image, holder);
-        const { result } = await bucket.submit(image.key.shard, entry, deadline, tuningOf(call));
-        if (!result.holderLost) released = true;
-      }
-      return released;
-    },
+    release: createLeaseRelease(table, gate, buckets),
   };
 }
 
@@ -121,28 +105,6 @@ async function* bucketsIn(table: Table, range: RowRange, deadline: Deadline): As
   if (refs.length > 0) yield refs;
 }
 
-/** The leases of a bucket that have not ended, in the order of their ids. A lease on several shards is one lease. */
-function leasesOf({ entityId, resource }: BucketRef, shards: readonly ShardImage[]): readonly LeaseRecord[] {
-  const parts = new Map<string, Holder[]>();
-  for (const { holders } of shards) {
-    for (const [id, holder] of holders) {
-      if (isClosed(holder)) continue;
-      parts.set(id, [...(parts.get(id) ?? []), holder]);
-    }
-  }
-  return [...parts]
-    .flatMap(([id, held]) => {
-      const holder = joinHolders(held);
-      return holder === undefined ? [] : [{ ...plainHolder(holder), id, entityId, resource }];
-    })
-    .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-}
-
-/** Without the stored text. */
-function plainHolder({ expiresAtMs, acquiredAtMs, slots, rates, caller, portable }: Holder): Holder {
-  return { expiresAtMs, acquiredAtMs, slots, rates, caller, ...(portable === undefined ? {} : { portable }) };
-}
-
 /** A holder stays on its shard: shards with holders are not merged, and a split leaves them where they are. */
 function holderOf({ place }: LeaseLevel, shards: readonly ShardImage[], leaseId: string): Holder | undefined {
   const parts = readLocation(place).map(({ shard }) =>
@@ -150,15 +112,4 @@ function holderOf({ place }: LeaseLevel, shards: readonly ShardImage[], leaseId:
   );
   const whole = joinHolders(parts);
   return whole && plainHolder(whole);
-}
-
-/** Ends a lease on one shard as its expiry would. */
-function endOf(call: Call, leaseId: string, ref: BucketRef, image: ShardImage, { rates }: Holder): ChangeEntry {
-  const rules = { ...ref, limits: image.limits.map(({ limit }) => limit), version: image.version };
-  const totals = (rates ?? []).map(({ name, milli }) => ({ name, milli: 0, deltaMilli: sub(0, milli) }));
-  const level: LevelChange =
-    rates === null
-      ? { ...rules, kind: 'deltas', deltas: [], holder: 'release' }
-      : { ...rules, kind: 'totals', totals, holder: 'release' };
-  return { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts: false, onlyIfHeld: true };
 }

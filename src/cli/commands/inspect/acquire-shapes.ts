@@ -43,6 +43,8 @@ export interface AcquireLimitShape {
   readonly reserved?: number;
   /** The limit is a shadow: it refuses nothing, and is not taken where it is exceeded. Left out: it is none. */
   readonly shadow?: true;
+  /** At least the share `warnAt` of the limit was used after the decision. Left out: it was less. */
+  readonly near?: true;
   readonly exceeded: boolean;
   /** 0: the amount fits. null: it never fits. */
   readonly retryAfterMs: number | null;

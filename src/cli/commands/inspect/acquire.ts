@@ -23,10 +23,12 @@ export const define: Definition = (command, context) => {
     'acquire user-1 gpt-4 -c slots=1 --hold --lease-ttl 5min',
     'acquire user-1 gpt-4 -c rpm=1 -l rpm:5/min',
     'acquire user-1 gpt-4 -c tpm=500 --priority batch',
+    'acquire user-1 gpt-4 -c rpm=1 -c tpm=5000 --at-most tpm',
   ])
     .option('-c, --consume <limit=amount>', 'the amount to take of a limit; can be repeated', appendValue)
     .option('-l, --limits <limit>', 'a limit that replaces the stored ones for this call; can be repeated', appendValue)
     .option('--priority <class>', 'the priority class, whose reserves must stay; by default none')
+    .option('--at-most <limit>', 'the limit that may be cut to what there is, at least to 1')
     .option('--lease-ttl <duration>', 'the time until the lease expires: 5s to 7day, by default 1min')
     .option('--hold', 'keep slots until the lease expires, instead of giving them back at once')
     .option('--dry-run', 'take nothing')
@@ -37,6 +39,7 @@ interface AcquireOptions {
   readonly consume?: readonly string[];
   readonly limits?: readonly string[];
   readonly priority?: string;
+  readonly atMost?: string;
   readonly leaseTtl?: string;
   readonly hold?: boolean;
   readonly dryRun?: boolean;
@@ -75,13 +78,14 @@ function readRequest(entityId: string, resource: string, options: AcquireOptions
     throw new HeadgateError('input.invalid', '--dry-run takes nothing, so that --hold has nothing to keep');
   }
   const limits = parseLimits(options.limits);
-  const { leaseTtl, priority } = options;
+  const { leaseTtl, priority, atMost } = options;
   return {
     entityId,
     resource,
     consume: parseAmounts(options.consume),
     ...(limits === undefined ? {} : { limits }),
     ...(priority === undefined ? {} : { priority }),
+    ...(atMost === undefined ? {} : { atMost }),
     ...(leaseTtl === undefined ? {} : { leaseTtlMs: parseDuration('--lease-ttl', leaseTtl) }),
   };
 }
@@ -157,7 +161,7 @@ function explainLevel(
 }
 
 function explainLimit(
-  { limit, available, requested, reserved, shadow, exceeded, retryAfterMs }: LimitStatus,
+  { limit, available, requested, reserved, shadow, near, exceeded, retryAfterMs }: LimitStatus,
   { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
@@ -171,6 +175,7 @@ function explainLimit(
     ...asked,
     ...(reserved === undefined ? {} : { reserved }),
     ...(shadow === undefined ? {} : { shadow }),
+    ...(near === undefined ? {} : { near }),
   };
 }
 
@@ -231,13 +236,16 @@ function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style)
 }
 
 function remark(
-  { asked, before, after, reserved = 0, shadow, exceeded, retryAfterMs }: AcquireLimitShape,
+  { asked, before, after, reserved = 0, shadow, near, exceeded, retryAfterMs }: AcquireLimitShape,
   data: AcquireShape,
   style: Style,
 ): Cell {
   if (asked === null) return { value: 'not asked', paint: style.dim };
   const isHeld = data.granted && !data.dryRun && asked > 0 && before !== null && before === after;
-  if (!exceeded) return isHeld ? 'held, and given back' : '';
+  if (!exceeded) {
+    const remarks = [...(isHeld ? ['held, and given back'] : []), ...(near === true ? ['near the limit'] : [])];
+    return near === true ? { value: remarks.join('; '), paint: style.yellow } : remarks.join('');
+  }
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
   const missing = formatCount(asked + reserved - (before ?? 0));
   const kept = reserved === 0 ? '' : ` (${formatCount(reserved)} must stay)`;

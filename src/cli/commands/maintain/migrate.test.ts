@@ -22,7 +22,7 @@ const DONE: MigrateShape = {
     },
   ],
   indexes: [{ index: 'GSI2', state: 'costly', advice: 'replace it' }],
-  settings: [{ setting: 'soft', records: 1_200, treatment: 'refused', effect: 'the limits are enforced' }],
+  settings: [{ setting: 'cascade', records: 1_200, treatment: 'refused', effect: 'that of the entity applies' }],
 };
 
 test('the report of a migration has the counts, the records that are left, and the advice', () => {
@@ -33,7 +33,7 @@ test('the report of a migration has the counts, the records that are left, and t
       '0003       9,162    4,668    9,139       2    23  buckets',
       '  left: ENTITY#a\\u001b[2J #META: it is strange',
       '  23 records are left in all',
-      'soft: 1,200 records, refused unless --drop soft: the limits are enforced',
+      'cascade: 1,200 records, refused unless --drop cascade: that of the entity applies',
       'index GSI2 makes takes more expensive: replace it',
     ].join('\n'),
   );

@@ -54,7 +54,7 @@ export const define: Definition = (command, context) => {
   ])
     .option('--dry-run', 'only read, and show what there is to do')
     .option('--leave', 'leave and report records that cannot be converted, instead of refusing the migration')
-    .option('--drop <setting>', 'drop a setting that cannot be converted, such as soft; can be repeated', appendValue)
+    .option('--drop <setting>', 'drop a setting of old records, such as schedules; can be repeated', appendValue)
     .action(onStore(context, migrate));
 };
 

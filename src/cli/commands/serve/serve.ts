@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { randomBytes } from 'node:crypto';
 import { ValidationError } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
+import type { HeaderFormat } from '../../../integrations/http/headers.js';
 import type { AccessEntry } from '../../../server/app.js';
 import type { RunningServer } from '../../../server/serve.js';
 import { addExamples, appendValue, type CommandContext, type Definition } from '../../run/define-command.js';
@@ -15,6 +16,8 @@ interface ServeFlags extends GlobalOptions {
   readonly limit?: readonly string[];
   readonly accessLog?: boolean;
   readonly demo?: boolean;
+  readonly headers: HeaderFormat;
+  readonly protectService?: boolean;
 }
 
 /** `--json` of `serve`, one line when it listens */
@@ -37,6 +40,8 @@ export const define: Definition = (command, context) => {
     .option('--host <address>', 'the address to listen on; a public one needs tokens', '127.0.0.1')
     .option('--tokens <file>', 'who may call (HEADGATE_TOKENS has the same list as JSON)')
     .option('--limit <limit>', 'limits where the store has none; repeatable', appendValue)
+    .option('--headers <format>', 'rate-limit fields of decisions: draft-10, draft-6, x-ratelimit or none', 'draft-10')
+    .option('--protect-service', 'ask for an admin token at /metrics, /docs and /openapi.json')
     .option('--demo', 'serve a file under .headgate/ with the live traffic of a simulated fleet')
     .option('--access-log', 'print one JSON line for each request on standard output')
     .action((...called: unknown[]) => run(context, (called.at(-1) as Command).optsWithGlobals<ServeFlags>()));
@@ -76,6 +81,8 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
         events,
         metrics,
         dashboard,
+        headers: flags.headers,
+        protectService: flags.protectService === true,
         onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
         ...(flags.accessLog === true ? { onAccess } : {}),
       });

@@ -10,6 +10,8 @@ export interface CreatedTokenShape {
   readonly role: 'app' | 'admin';
   readonly namespace: string;
   readonly entityPrefix: string | null;
+  /** Whether it may send limits and an outage policy of its own although it has a prefix. */
+  readonly ownLimits: boolean;
   readonly file: string;
   /** Shown once. The file keeps its SHA-256 only. */
   readonly secret: string;
@@ -34,6 +36,7 @@ interface FileFlag {
 interface CreateFlags extends FileFlag {
   readonly role: 'app' | 'admin';
   readonly entityPrefix?: string;
+  readonly ownLimits?: boolean;
   readonly namespace?: string;
 }
 
@@ -52,6 +55,7 @@ export const define: Definition = (token, context) => {
     .option(...FILE)
     .option('--role <role>', 'app (asks and settles) or admin (also changes limits)', 'app')
     .option('--entity-prefix <text>', 'reach only entities whose id begins with this')
+    .option('--own-limits', 'with a prefix: it may also send limits and an outage policy of its own')
     .action(withoutStore(context, create));
   addVerb(token, { usage: 'list', summary: 'List the tokens of a file', examples: ['token list'] })
     .option(...FILE)
@@ -68,10 +72,11 @@ export const define: Definition = (token, context) => {
 async function create(args: readonly string[], flags: CreateFlags): Promise<Result<CreatedTokenShape>> {
   const { addToken } = await import('../../../server/token-file.js');
   const [name = ''] = args;
-  const { role, file, namespace = 'default', entityPrefix } = flags;
+  const { role, file, namespace = 'default', entityPrefix, ownLimits = false } = flags;
   const prefix = entityPrefix === undefined ? {} : { entityPrefix };
-  const secret = await addToken(file, { name, role, namespace, ...prefix });
-  const data = { name, role, namespace, entityPrefix: entityPrefix ?? null, file, secret };
+  const own = ownLimits ? { ownLimits } : {};
+  const secret = await addToken(file, { name, role, namespace, ...prefix, ...own });
+  const data = { name, role, namespace, entityPrefix: entityPrefix ?? null, ownLimits, file, secret };
   return {
     data,
     text: (style) =>
@@ -87,11 +92,12 @@ async function create(args: readonly string[], flags: CreateFlags): Promise<Resu
 async function list(_args: readonly string[], { file }: FileFlag): Promise<Result<TokensShape>> {
   const { readTokenFile } = await import('../../../server/token-file.js');
   const stored = await readTokenFile(file);
-  const tokens = stored.map(({ name, role, namespace, entityPrefix = null }) => ({
+  const tokens = stored.map(({ name, role, namespace, entityPrefix = null, ownLimits = false }) => ({
     name,
     role,
     namespace,
     entityPrefix,
+    ownLimits,
   }));
   return {
     data: { file, tokens },
@@ -99,12 +105,13 @@ async function list(_args: readonly string[], { file }: FileFlag): Promise<Resul
       tokens.length === 0
         ? `${file} has no tokens`
         : tokens
-            .map(({ name, role, namespace, entityPrefix }) =>
+            .map(({ name, role, namespace, entityPrefix, ownLimits }) =>
               [
                 name,
                 role,
                 `namespace ${namespace}`,
                 ...(entityPrefix === null ? [] : [`entities ${entityPrefix}*`]),
+                ...(ownLimits ? ['own limits'] : []),
               ].join('  '),
             )
             .join('\n'),

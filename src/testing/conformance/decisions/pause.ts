@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ask, assertExactWait, assertRejects, denial, times, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/fixture.js';
-import { ALL, pausedDenial, REASON, twoWarm } from '../kit/pausing.js';
+import { ALL, family, pausedDenial, REASON, twoWarm } from '../kit/pausing.js';
 
 const buckets: readonly Case[] = [
   {
@@ -221,6 +221,30 @@ const ends: readonly Case[] = [
       assert.equal(await limiter.timeUntilAvailable(ask({ rpm: 1 })), null);
       await fixture.clock.advance(400 * 86_400_000);
       await assertRejects(limiter.acquire(ask({ rpm: 1 })), 'entity.paused');
+    },
+  },
+  {
+    title: 'status and peek show the balances and the pause, of the bucket, of the entity or of its parent',
+    run: async (fixture) => {
+      const [one, other] = await twoWarm(fixture, 'rpm:10/min', 'jobs:5/hour');
+      await family(one);
+      const until = new Date(fixture.clock.now() + 20_000);
+      for (const target of [USER, ALL, { ...USER, entityId: 'team' }, { entityId: 'team' }]) {
+        await one.pause({ ...target, forMs: 20_000, reason: REASON });
+        other.config.cache.clear();
+        const paused = { resource: null, ...target, until, reason: REASON };
+        for (const limiter of [one, other]) {
+          for (const statuses of [await limiter.status(USER), await limiter.peek(ask({ rpm: 1 }))]) {
+            assert.ok(statuses.length > 0 && statuses.every(({ available }) => available > 0));
+            for (const status of statuses) assert.deepEqual(status.paused, paused);
+          }
+        }
+        await one.resume(target);
+        assert.ok((await one.status(USER)).every((status) => !('paused' in status)));
+      }
+      await one.pause({ ...USER, forMs: 20_000, reason: REASON });
+      await fixture.clock.advance(20_000);
+      assert.ok((await one.status(USER)).every((status) => !('paused' in status)));
     },
   },
   {

@@ -1,4 +1,6 @@
 import type { Case } from './fixture.js';
+import { atMost } from '../decisions/at-most.js';
+import { atMostLevels } from '../decisions/at-most-levels.js';
 import { auditLists } from '../records/audit-lists.js';
 import { auditRecords } from '../records/audit-records.js';
 import { bucketResets } from '../usage/bucket-resets.js';
@@ -25,6 +27,7 @@ import { names } from './names.js';
 import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
+import { nearness } from '../decisions/near.js';
 import { ownLimits } from '../decisions/own-limits.js';
 import { pause } from '../decisions/pause.js';
 import { entityPauses } from '../decisions/pause-entities.js';
@@ -69,6 +72,9 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'priority of concurrent asks': priorityTogether,
   shadow,
   bypass,
+  near: nearness,
+  'at most': atMost,
+  'at most in cascades': atMostLevels,
   namespaces,
   entities,
   status,
@@ -108,6 +114,9 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'charges',
   'priority',
   'shadow',
+  'near',
+  'at most',
+  'at most in cascades',
   'run',
   'random sequences',
 ]);

@@ -215,6 +215,28 @@ const releases: readonly Case[] = [
     },
   },
   {
+    title: 'a release by id is audited at every level that has the lease, and only if it ended the lease',
+    run: async (fixture) => {
+      const [here] = await twoProcesses(fixture, RULES, { principal: 'operator', caller: 'job-7' });
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      const lease = await here.acquire(portable({ rpd: 2, slots: 3 }));
+      const expiresAt = lease.expiresAt?.toISOString();
+      await fixture.catchUp();
+      for (let call = 0; call < 2; call++) await here.leases.release(lease.id);
+      await fixture.catchUp();
+      const before = { resource: USER.resource, lease: lease.id, caller: 'job-7', expiresAt };
+      for (const entityId of ['user-1', 'team']) {
+        const { items } = await here.audit.list({ entityId });
+        const records = items.filter(({ action }) => action === 'lease.release');
+        assert.deepEqual(
+          records.map((record) => [record.principal, record.before, record.after]),
+          [['operator', { ...before, amountsMilli: { rpd: '2000', slots: '3000' } }, null]],
+        );
+      }
+    },
+  },
+  {
     title: 'a release by an illegal id or name is refused',
     run: async (fixture) => {
       const { leases } = await fixture.limiter();

@@ -3,6 +3,12 @@ import type { NewEntity } from '../../../limiter/api/entities-api.js';
 import { ask, assertRejects, denial, times, tokensOf, listUsage } from '../kit/asking.js';
 import type { Case } from '../kit/fixture.js';
 
+function nested(levels: number): Readonly<Record<string, unknown>> {
+  let value: Record<string, unknown> = {};
+  for (let level = 1; level < levels; level++) value = { in: value };
+  return value;
+}
+
 const metadata: readonly Case[] = [
   {
     title: 'an entity keeps a copy of its metadata: changing the object that was passed or read does not change it',
@@ -28,6 +34,20 @@ const metadata: readonly Case[] = [
       await limiter.entities.create({ id: 'user-1', metadata: odd });
       const kept = { at: '1970-01-01T00:00:00.000Z', nan: null, list: [null], 'a.b#c': { '': '😀' } };
       assert.deepEqual((await limiter.entities.get('user-1'))?.metadata, kept);
+    },
+  },
+  {
+    title: 'metadata of 500 levels is kept, and deeper metadata is refused as bad input',
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
+      await limiter.entities.create({ id: 'user-1', metadata: nested(500) });
+      assert.deepEqual((await limiter.entities.get('user-1'))?.metadata, nested(500));
+      for (const levels of [501, 2_000, 4_000, 20_000]) {
+        const deep = { metadata: nested(levels) };
+        await assertRejects(limiter.entities.create({ id: 'user-2', ...deep }), 'input.invalid');
+        await assertRejects(limiter.entities.update('user-1', deep), 'input.invalid');
+      }
+      assert.equal(await limiter.entities.get('user-2'), null);
     },
   },
   {

@@ -66,6 +66,21 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
       expect(await costOf(() => limiter.acquire(ASK_SLOT))).toEqual(ONE_WRITE);
     });
 
+    test('a limit with a warnAt costs no request, no unit and no byte of the bucket', async () => {
+      const sizes: number[] = [];
+      for (const options of [{}, { warnAt: 0.1 }]) {
+        const space = await world.space();
+        const limits = [Limit.perMinute('rpm', 600, options), Limit.perMinute('tpm', 60_000, options)];
+        const limiter = await space.open({ limits, onDecision: () => {} });
+        await limiter.acquire(ASK);
+        expect(await costOf(() => limiter.tryAcquire({ ...ASK, consume: { rpm: 60 } }))).toEqual(ONE_WRITE);
+        const [shard] = await space.shards(ASK.entityId, ASK.resource);
+        // The write ids of two buckets differ and have the same length.
+        sizes.push(JSON.stringify(shard).length);
+      }
+      expect(sizes[0]).toBe(sizes[1]);
+    });
+
     test('the first acquire of a bucket reads the config for 2.5 units and creates the bucket for 4', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS });

@@ -1,5 +1,5 @@
 import type { Rate } from '../../../../src/core/bucket/bucket.js';
-import { Limit } from '../../../../src/core/limit.js';
+import type { Limit } from '../../../../src/core/limit.js';
 import { buildCreate } from '../../../support/dynamodb/write-inputs.js';
 import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import { buildShardWrite } from '../../../support/dynamodb/write-inputs.js';
@@ -7,38 +7,10 @@ import { buildSettlement } from '../../../support/dynamodb/write-inputs.js';
 import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
-import type { Scenario } from '../../../oracle/scenario.js';
 import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../oracle/store.js';
+import { limitOf, nameOf } from '../../../support/dynamodb/oracle-limits.js';
 import type { ShardEngine } from '../../../support/dynamodb/shard-engine.js';
 import { imageOf } from '../../../support/dynamodb/shard-images.js';
-
-const nameOf = (limit: number): string => `limit-${limit}`;
-
-/** Limits have whole tokens; the rates of the oracle may not. */
-export function inWholeTokens(scenario: Scenario): Scenario {
-  const whole = (milli: number): number => Math.ceil(milli / 1_000) * 1_000;
-  const rounded = (rate: Rate): Rate => ({
-    ...rate,
-    capacityMilli: whole(rate.capacityMilli),
-    refillMilli: whole(rate.refillMilli),
-  });
-  return {
-    ...scenario,
-    rates: scenario.rates.map(rounded),
-    steps: scenario.steps.map((step) =>
-      step.does.kind === 'change' ? { ...step, does: { ...step.does, rate: rounded(step.does.rate) } } : step,
-    ),
-  };
-}
-
-export function limitOf(limit: number, { capacityMilli, refillMilli, refillPeriodMs }: Rate): Limit {
-  if (refillPeriodMs === 0) return Limit.concurrent(nameOf(limit), capacityMilli / 1_000);
-  return Limit.custom(nameOf(limit), {
-    capacity: capacityMilli / 1_000,
-    refillAmount: refillMilli / 1_000,
-    refillPeriodMs,
-  });
-}
 
 /** One item of the table as the oracle's store. Each write is a request of the real builders. */
 export async function itemStore(engine: ShardEngine, ns: string, initial: Image): Promise<ConditionalStore> {

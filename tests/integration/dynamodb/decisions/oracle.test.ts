@@ -1,21 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Call, LevelRef } from '../../../../src/backend.js';
-import type { Rate } from '../../../../src/core/bucket/bucket.js';
-import type { Limit } from '../../../../src/core/limit.js';
-import type { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-shards.js';
 import { openBuckets } from '../../../support/dynamodb/shard-lines.js';
-import { adjust, consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
-import type { Part } from '../../../oracle/model.js';
-import { baseThatStays, type Rules } from '../../../oracle/rules.js';
+import { baseThatStays } from '../../../oracle/rules.js';
 import { type Findings, runOracle } from '../../../oracle/run-oracle.js';
 import { randomScenario, type Scenario, type ScenarioOptions } from '../../../oracle/scenario.js';
 import type { ConditionalStore, Image } from '../../../oracle/store.js';
-import { inWholeTokens, itemStore, limitOf } from './oracle-world.js';
+import { itemStore } from './oracle-world.js';
+import { lineRules } from '../../../support/dynamodb/line-rules.js';
+import { inWholeTokens, limitOf } from '../../../support/dynamodb/oracle-limits.js';
 import { runs } from '../../../support/runs.js';
 import { type ShardEngine, startShardEngine } from '../../../support/dynamodb/shard-engine.js';
 import { imageOf, KEY } from '../../../support/dynamodb/shard-images.js';
-import { TUNING } from '../../../support/dynamodb/shard-lines.js';
 
 const installed = findEngine();
 const reason = installed.status === 'available' ? '' : ` (skipped: ${installed.reason})`;
@@ -71,88 +66,6 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
     TIMEOUT_MS,
   );
 
-  /** Processes that share only the table. Each has its own lines and caches. */
-  const lineRules =
-    (ns: string): Rules =>
-    (_, initial) => {
-      const processes = new Map<
-        number,
-        { readonly buckets: BucketCache; limits: readonly Limit[]; sequence: number }
-      >();
-      let sequence = 1;
-      let limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
-      const processOf = (client: number) => {
-        let process = processes.get(client);
-        if (process === undefined) {
-          process = { buckets: openBuckets(engine.table), limits, sequence };
-          processes.set(client, process);
-        }
-        return process;
-      };
-      const refOf = ({
-        limits: known,
-        sequence: version,
-      }: {
-        limits: readonly Limit[];
-        sequence: number;
-      }): LevelRef => ({
-        ...KEY,
-        limits: known,
-        version: { sequence: version, openedAtMs: 0 },
-      });
-      const callAt = (nowMs: number): Call => ({ namespaceId: ns, nowMs, timeoutMs: 20_000, tuning: TUNING });
-      const amountsOf = (parts: readonly Part[], sign: number) =>
-        parts.map(({ limit, milli }) => ({ name: limitOf(limit, ANY_RATE).name, milli: sign * milli }));
-
-      return {
-        async move(client, { asks, debits, refunds }, nowMs) {
-          const process = processOf(client);
-          const { buckets } = process;
-          // A client does not ask for more than the capacity of its cached config. It reads the config again first.
-          const isTooLarge = ({ limit, milli }: Part): boolean => milli > (process.limits[limit]?.capacityMilli ?? 0);
-          if (asks.flat().some(isTooLarge)) Object.assign(process, { limits, sequence });
-          const call = callAt(nowMs);
-          const ask = async (parts: readonly Part[]) => {
-            const level = { ...refOf(process), asks: amountsOf(parts, 1), holder: null };
-            return consume(buckets, call, { leaseId: null, levels: [level] });
-          };
-          const change = async (part: Part, sign: number) => {
-            const level = {
-              ...refOf(process),
-              kind: 'deltas',
-              deltas: amountsOf([part], sign),
-              holder: 'none',
-            } as const;
-            const [result] = await adjust(buckets, call, { leaseId: '', levels: [level] });
-            if (result?.kind !== 'done') throw new Error('A correction failed');
-          };
-          const [granted] = await Promise.all([
-            Promise.all(asks.map(ask)),
-            Promise.all(debits.map(async (part) => change(part, 1))),
-            Promise.all(refunds.map(async (part) => change(part, -1))),
-          ]);
-          // A client whose config is old reads it again.
-          if (
-            granted.some((outcome) => 'levels' in outcome && outcome.levels.some(({ configIsOlder }) => configIsOlder))
-          ) {
-            Object.assign(process, { limits, sequence });
-          }
-          return granted.map(({ kind }) => kind === 'granted');
-        },
-        async change(client, limit, rate, nowMs) {
-          const process = processOf(client);
-          sequence += 1;
-          limits = limits.map((known, place) => (place === limit ? limitOf(limit, rate) : known));
-          Object.assign(process, { limits, sequence });
-          const level = { ...refOf(process), asks: [], holder: null };
-          await consume(process.buckets, callAt(nowMs), { leaseId: null, levels: [level] });
-          return (await engine.read(ns, KEY))!.baseMs;
-        },
-      };
-    };
-
-  const ANY_RATE: Rate = { kind: 'rate', capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
-
   /** The store of the oracle, for reading only: the lines write to the table. */
   async function linesStore(ns: string, initial: Image): Promise<ConditionalStore> {
     const limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
@@ -172,16 +85,22 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
     };
   }
 
-  test(
-    'several processes with stale images and old configs agree with the oracle',
-    async () => {
+  test.each([
+    ['while limits change', { changes: true, huge: false }],
+    [
+      'with priorities, pauses and shadows',
+      { changes: true, huge: false, priorities: true, pauses: true, shadows: true },
+    ],
+  ])(
+    'several processes with stale images and old configs agree with the oracle %s',
+    async (_, options) => {
       // Leases give slots back, and the oracle has no leases.
-      const scenarios = scenariosOf(runs(28), { changes: true, huge: false, steps: 50 }).filter(
-        ({ rates }) => rates.length === 2,
-      );
+      const scenarios = scenariosOf(runs(28), { ...options, steps: 50 }).filter(({ rates }) => rates.length === 2);
       const play = async (scenario: Scenario) => {
         const ns = freshNs();
-        return runOracle(scenario, lineRules(ns), async (initial) => linesStore(ns, initial));
+        const read = async () => (await engine.read(ns, KEY))!;
+        const rules = lineRules({ ns, open: () => openBuckets(engine.table), read });
+        return runOracle(scenario, rules, async (initial) => linesStore(ns, initial));
       };
       const total = await judge(scenarios, play);
       expect(total).toMatchObject({ wrong: [] });

@@ -16,6 +16,8 @@ export interface AskEntry {
   readonly counts: boolean;
   /** Shadows that are short on one of several shards go on. Left out: they are denied, because another may have room. */
   readonly passesShadows?: true;
+  /** All its limits are shadows, so no limit can refuse it, and other writers must not: it is tried until its deadline. */
+  readonly onlyShadows?: true;
   /** Takes nothing: settles and reclaims where needed, and answers whether the ask could be granted. */
   readonly dryRun?: boolean;
 }

@@ -6,6 +6,7 @@ import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-
 import {
   amount,
   askEntry,
+  cutEntry,
   changeEntry,
   holderOf,
   imageOf,
@@ -295,6 +296,34 @@ describe('the steps of a group write', () => {
       RUNS,
     );
     if (runsAll) expect(repeated).toBeGreaterThan(0);
+  });
+
+  test('whichever write of an ask that may be cut has landed, it took the amount that the caller was told', () => {
+    const slow = Limit.perDay('a', 100);
+    let cuts = 0;
+    const images = fc.nat(100).map((count) => withTokens(imageOf([slow]), count * 1_000));
+    const drawn = fc.array(fc.tuple(fc.integer({ min: 1, max: 99 }), fc.boolean()), { minLength: 1, maxLength: 3 });
+    // A take that the store got twice without its sender knowing counts again.
+    const once = happenings.filter(({ event }) => event !== 'sent twice');
+    fc.assert(
+      fc.property(images, images, drawn, fc.array(once, { maxLength: 8 }), (truth, seen, asks, history) => {
+        const entries = asks.map(([tokens, isHeld], at) =>
+          cutEntry(slow, tokens * 1_000, isHeld ? `lease-${at}` : null),
+        );
+        const { told, landings } = drive(truth, seen, entries, history);
+        for (const [index, one] of told.entries()) {
+          const results = [
+            isResult(one) ? one : null,
+            ...landings.map((landing) => landing.results.get(index) ?? null),
+          ];
+          const taken = results.flatMap((result) => (result?.kind === 'granted' ? result.answer.verdicts : []));
+          expect(new Set(taken.map(({ requestedMilli }) => requestedMilli)).size).toBeLessThanOrEqual(1);
+          if (taken.some(({ requestedMilli }) => requestedMilli < asks[index]![0] * 1_000)) cuts += 1;
+        }
+      }),
+      RUNS,
+    );
+    if (runsAll) expect(cuts).toBeGreaterThan(100);
   });
 
   test.each([true, false])(

@@ -25,6 +25,7 @@ import { addTtl, settleOne } from '../settle/settle-one.js';
 import {
   addUnanswered,
   ALL_ANSWERED,
+  asSent,
   landedResults,
   mayHaveRefunded,
   releasedResults,
@@ -262,7 +263,8 @@ function finishIfLanded(state: GroupState, refused: SentWrite | null): GroupStep
 function noteUnanswered(state: GroupState, sent: SentWrite, error: unknown): GroupState {
   const unanswered = addUnanswered(state.unanswered, sent, state.group.entries, error);
   // It may have landed. Then the stored record differs from the image.
-  return { ...state, unanswered, trust: 'guess' };
+  const entries = asSent(state.group.entries, sent);
+  return { ...state, group: { ...state.group, entries }, unanswered, trust: 'guess' };
 }
 
 function resend(state: GroupState, error: unknown): GroupStep {
@@ -281,10 +283,14 @@ function afterRefusal(state: GroupState, kind: 'refused' | 'busy', error: unknow
   return { ...next, answers: [...given.answers, ...next.answers] };
 }
 
-/** Gives up the asks, which callers can repeat. Corrections must reach the store and are retried until their deadline. */
+/**
+ * Gives up the asks, which callers can repeat. Corrections must reach the store and are retried until their deadline, and
+ * so are asks that no limit can refuse.
+ */
 function giveUpAsks(state: GroupState, error: unknown): Pick<GroupStep, 'state' | 'answers'> {
   return answerEntries(state, (index) => {
-    if (state.group.entries[index]?.kind !== 'ask') return null;
+    const entry = state.group.entries[index];
+    if (entry?.kind !== 'ask' || (entry.onlyShadows === true && error === null)) return null;
     return error === null ? { kind: 'result', result: { kind: 'contended' } } : { kind: 'error', error };
   });
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { groups, type StalePair, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
 import { KEY, NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
-import { conclude, type Verdict } from '../../../../core/bucket/decide.js';
+import { type AskedAmount, conclude, type Verdict } from '../../../../core/bucket/decide.js';
 import { type Bucket, createBucket, move, negated, release } from '../../../embedded/bucket.js';
 import { consume } from '../../../embedded/consume.js';
 import { MemorySpace } from '../../../embedded/memory-space.js';
@@ -24,14 +24,15 @@ interface Told {
   readonly kind: 'granted' | 'denied' | 'id-taken';
   readonly reason?: string;
   readonly retryAfterMs?: number | null;
-  /** The balance and the wait of each limit. */
-  readonly limits?: readonly (readonly [name: string, hadMilli: bigint, waitMs: number | null])[];
+  /** The balance, the amount and the wait of each limit. */
+  readonly limits?: readonly (readonly [name: string, hadMilli: bigint, askedMilli: number, waitMs: number | null])[];
 }
 
 function toldOf(kind: 'granted' | 'denied', verdicts: readonly Verdict[]): Told {
   const conclusion = conclude([{ verdicts }]);
   const limits = verdicts.map(
-    ({ limit, effectiveMilli, waitMs }) => [limit.name, BigInt(effectiveMilli), waitMs] as const,
+    ({ limit, effectiveMilli, requestedMilli, waitMs }) =>
+      [limit.name, BigInt(effectiveMilli), requestedMilli, waitMs] as const,
   );
   if (conclusion.granted) return { kind, limits };
   const { reason, retryAfterMs } = conclusion;
@@ -110,23 +111,49 @@ function toldByGroup(result: EntryResult): Told {
   return toldOf(result.kind, result.answer.verdicts);
 }
 
+/** A stale image may have less than the store: an ask that may be cut takes less then, so that its answer differs. */
+function whole(entry: Entry): Entry {
+  if (entry.kind !== 'ask') return entry;
+  return { ...entry, level: { ...entry.level, asks: entry.level.asks.map((ask) => without('atMost', ask)) } };
+}
+
 /**
  * The asks of a random group, each with its own lease: of two with one id, the second would wait for the next write.
- * Each ask leaves the same share of every limit, so that the order of the group is the order of these shares.
+ * Each ask leaves the same share of every limit, so that the order of the group is the order of these shares. Where an ask
+ * may be cut, no ask leaves any: it comes after all others, and may have to wait until the reserve of one of them is written.
  */
 function asksOf(entries: readonly Entry[]): AskEntry[] {
   const asks = entries.filter((entry) => entry.kind === 'ask');
+  return ordered(asks.some(mayBeCut) ? asks.map(withoutReserves) : asks);
+}
+
+function withoutReserves(ask: AskEntry): AskEntry {
+  return { ...ask, level: { ...ask.level, asks: ask.level.asks.map((one) => without('reserve', one)) } };
+}
+
+function without(option: 'atMost' | 'reserve', ask: AskedAmount): AskedAmount {
+  const { [option]: _, ...rest } = ask;
+  return rest;
+}
+
+function ordered(asks: readonly AskEntry[]): AskEntry[] {
   return asks
     .filter(({ leaseId }, at) => leaseId === null || asks.findIndex((other) => other.leaseId === leaseId) === at)
     .map((ask) => ({ ...ask, level: { ...ask.level, asks: withOneReserve(ask.level.asks) } }))
-    .toSorted((a, b) => reserveOf(a.level.asks) - reserveOf(b.level.asks));
+    .toSorted((a, b) => reserveOf(a.level.asks) - reserveOf(b.level.asks))
+    .toSorted((a, b) => Number(mayBeCut(a)) - Number(mayBeCut(b)));
+}
+
+function mayBeCut({ level }: AskEntry): boolean {
+  return level.asks.some(({ atMost }) => atMost === true);
 }
 
 function withOneReserve(asks: AskEntry['level']['asks']): AskEntry['level']['asks'] {
   const reserve = reserveOf(asks);
-  return asks.map(({ name, milli, shadow }) => ({
+  return asks.map(({ name, milli, shadow, atMost }) => ({
     name,
     milli,
+    ...(atMost === undefined ? {} : { atMost }),
     ...(reserve === 0 ? {} : { reserve }),
     ...(shadow === undefined ? {} : { shadow }),
   }));
@@ -158,7 +185,8 @@ describe('groups of asks compared with the memory backend', () => {
       fc.assert(
         fc.property(stalePairs, groups, (drawn, group) => {
           const pair = pairOf(drawn);
-          const asks = asksOf(group(pair.seen));
+          const entries = group(pair.seen);
+          const asks = asksOf(trust === 'guess' ? entries.map(whole) : entries);
           if (hidesRefund(pair) && asks.some(({ level }) => level.asks.some(({ shadow }) => shadow === true))) return;
           const { answers, reclaims } = writeInGroups(pair, asks, trust);
           // Only a stale image causes a reclaim for an ask that is not short.

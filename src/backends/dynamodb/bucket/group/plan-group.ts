@@ -3,13 +3,15 @@ import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucke
 import { isClosed, MAX_HOLDERS_OF_PORTABLE } from '../../../../core/bucket/portable.js';
 import { compareConfig, compareVersions } from '../../../../core/config/config.js';
 import { holdsSlots, refills } from '../../../../core/limit-kind.js';
-import type { EpochMs, Millitokens } from '../../../../core/units.js';
+import { type EpochMs, MILLI, type Millitokens } from '../../../../core/units.js';
 import { type Account, accountOf, type ShardImage } from '../../table/items.js';
 import { addHolder, changesNothing, type HolderChange, removeHolder, type ShardWrite } from '../shard-write.js';
 import { GroupDraft, LimitSums, MAX_HOLDERS, type PlanContext, type Trust } from './group-draft.js';
 import type { AskEntry, Entry, EntryResult } from './entries.js';
 import { planChange, planExtend, planOperation } from './plan-changes.js';
+import { cutToKeep } from '../../../../core/bucket/at-most.js';
 import {
+  amountOf,
   type AskedAmount,
   decide,
   exceedsCapacity,
@@ -40,7 +42,7 @@ const LARGE_MILLI = 2 ** 50;
 
 /**
  * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
- * reserve come first, and those with the same reserve in the order of their arrival. An ask that the image cannot deny
+ * reserve come first, those with the same reserve in the order of their arrival, and those that may be cut last. An ask that the image cannot deny
  * for certain is written as if it fitted, and the condition decides. The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
  * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
  */
@@ -70,18 +72,26 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   return at.trust === 'exact' || !draft.unsure ? { kind: 'answer', results } : { kind: 'read' };
 }
 
-/** The positions of the asks. The last ask that is served then has the largest reserve, which the write requires. */
+/**
+ * The positions of the asks. The last of the whole asks that is served then has the largest reserve, which the write
+ * requires. Asks that may be cut follow: they take from what the others leave.
+ */
 function orderOfAsks(image: ShardImage, entries: readonly Entry[]): readonly number[] {
   const asks: number[] = [];
-  let isReserved = false;
+  let isOrdered = true;
   for (const [index, entry] of entries.entries()) {
     if (entry.kind !== 'ask') continue;
     asks.push(index);
-    isReserved ||= entry.level.asks.some(({ reserve }) => reserve !== undefined);
+    isOrdered &&= !entry.level.asks.some(({ reserve, atMost }) => reserve !== undefined || atMost === true);
   }
-  if (!isReserved) return asks;
+  if (isOrdered) return asks;
   const reserves = entries.map((entry) => (entry.kind === 'ask' ? largestReserve(image, entry.level) : 0));
-  return asks.toSorted((a, b) => (reserves[a] ?? 0) - (reserves[b] ?? 0));
+  const cuts = entries.map((entry) => Number(entry.kind === 'ask' && mayBeCut(entry.level)));
+  return asks.toSorted((a, b) => (cuts[a] ?? 0) - (cuts[b] ?? 0) || (reserves[a] ?? 0) - (reserves[b] ?? 0));
+}
+
+function mayBeCut({ asks }: LevelAsk): boolean {
+  return asks.some(({ atMost }) => atMost === true);
 }
 
 /** The largest share of a limit of the bucket that the ask must leave. */
@@ -146,7 +156,7 @@ class AskPlanner {
 
   ask({ level, leaseId, counts, passesShadows, dryRun }: AskEntry): EntryResult | null {
     const { holders, shardCount } = this.#draft.image;
-    const judged = this.#judge(level.asks);
+    const judged = this.#leaveReserves(this.#judge(level.asks));
     const verdicts = shardCount === 1 || passesShadows === true ? judged : judged.map(enforced);
     const configIsOlder = compareConfig(this.#draft.image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
@@ -171,7 +181,9 @@ class AskPlanner {
     if (verdicts.some(isOpen)) {
       this.#draft.unsure = true;
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
-      const fitting = verdicts.map((verdict) => (isOpen(verdict) ? { ...verdict, waitMs: 0 } : verdict));
+      const fitting = verdicts.map((verdict) =>
+        isOpen(verdict) ? { ...verdict, requestedMilli: this.#hopedFor(verdict, level), waitMs: 0 } : verdict,
+      );
       answer = { verdicts: fitting, configIsOlder };
     }
     // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
@@ -209,6 +221,23 @@ class AskPlanner {
       this.#draft.sums.take(limit.name, requestedMilli, reserveMilli);
       left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
     }
+  }
+
+  /** What every ask of the group leaves, a later one must leave too: one that may be cut takes less, where that is possible. */
+  #leaveReserves(verdicts: readonly Verdict[]): readonly Verdict[] {
+    if (!verdicts.some(({ cut }) => cut === true)) return verdicts;
+    return verdicts.map((verdict) => cutToKeep(verdict, this.#draft.sums.reserveOf(verdict.limit.name)));
+  }
+
+  /**
+   * An old image that has less than a token does not say how much there is. The write tries to take the whole amount, or all
+   * that the shard can hold: if it is refused, the returned item says it.
+   */
+  #hopedFor({ limit, requestedMilli, cut, reserveMilli = 0 }: Verdict, { asks }: LevelAsk): number {
+    if (cut !== true) return requestedMilli;
+    const askedMilli = amountOf(asks, limit.name) ?? requestedMilli;
+    const capacityMilli = this.#balances.find((balance) => balance.limit === limit)?.rate.capacityMilli ?? 0;
+    return Math.max(MILLI, Math.min(Number(askedMilli), Math.floor((capacityMilli - reserveMilli) / MILLI) * MILLI));
   }
 
   #leavesTooLittle(verdicts: readonly Verdict[]): boolean {

@@ -1,3 +1,4 @@
+import { asPlanned } from '../../../../core/bucket/at-most.js';
 import type { ShardImage } from '../../table/items.js';
 import type { Doubt, Entry, EntryResult } from './entries.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './landed-writes.js';
@@ -45,6 +46,24 @@ export function addUnanswered(
     if (doubt !== null) doubtful.set(index, doubt);
   }
   return { writes: [...writes, sent], error, lostRefunds: lost, doubts: doubtful };
+}
+
+/**
+ * The entries with the amounts of a write that may have landed: no later write of an ask may take another amount, because
+ * its holder does not show which of them landed.
+ */
+export function asSent(entries: readonly Entry[], sent: SentWrite): readonly Entry[] {
+  return sent.results.some(isCut) ? entries.map((entry, index) => asIn(sent, entry, index)) : entries;
+}
+
+function asIn(sent: SentWrite, entry: Entry, index: number): Entry {
+  const result = resultIn(sent, index);
+  if (entry.kind !== 'ask' || result?.kind !== 'granted') return entry;
+  return { ...entry, level: asPlanned(entry.level, result.answer.verdicts) };
+}
+
+function isCut(result: EntryResult | null): boolean {
+  return result?.kind === 'granted' && result.answer.verdicts.some(({ cut }) => cut === true);
 }
 
 /** The result of an entry if the write landed. null: the write did not contain the entry. */

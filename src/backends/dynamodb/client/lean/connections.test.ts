@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, test } from 'vitest';
-import { until } from '../../../../../tests/support/models/hand-time.js';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { stopTimers, until } from '../../../../../tests/support/models/hand-time.js';
 import { deadlineIn } from '../deadline.js';
 import { failureOf } from '../failures.js';
+import { Connection } from './connection.js';
 import { Connections } from './connections.js';
 
 test.each([
@@ -18,19 +19,108 @@ test.each([
   let requests = 0;
   const server = createServer(() => (requests += 1)).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const connections = new Connections(new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`), null);
-  const started: ReturnType<Connections['start']>[] = [];
-  const start = connections.start.bind(connections);
-  connections.start = (headers) => {
-    const request = start(headers);
-    started.push(request);
-    return request;
-  };
-  const headers = ['host', 'dynamodb.test', 'content-length', '2'];
-  const sending = connections.post(headers, '{}', deadlineIn(20_000)).catch((error: unknown) => error);
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const sending = new Promise((resolve, reject) => {
+    const text = 'POST / HTTP/1.1\r\nhost: dynamodb.test\r\ncontent-length: 2\r\n\r\n{}';
+    const user = { free: () => {}, gone: () => {}, ended: () => {} };
+    new Connection(user, { text, deadline: deadlineIn(20_000), resolve, reject }).attach(socket, 'connect');
+  }).catch((error: unknown) => error);
   await until(() => requests === 1);
-  started[0]?.socket?.destroy(Object.assign(new Error(`read ${code}`), { code }));
+  socket.destroy(Object.assign(new Error(`read ${code}`), { code }));
   expect(failureOf(await sending, 'UpdateItem', 'table')).toMatchObject({ kind: 'lost', error: { kind } });
-  connections.close();
   server.close().closeAllConnections();
+});
+
+describe('the connections to one endpoint', () => {
+  const HEADERS = ['host', 'dynamodb.test', 'content-length', '2'];
+  const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n';
+  const cleanUps: (() => void)[] = [];
+  afterEach(() => {
+    for (const cleanUp of cleanUps.splice(0)) cleanUp();
+  });
+
+  /** A server that hands each connection and the text that arrives on it to `serve`. */
+  async function openTo(serve: (socket: Socket, text: string) => void): Promise<Connections> {
+    const sockets = new Set<Socket>();
+    const server = createTcpServer((socket) => {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('data', (bytes) => serve(socket, bytes.toString()));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const connections = new Connections(new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`), null);
+    cleanUps.push(() => {
+      connections.close();
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    return connections;
+  }
+
+  const post = async (connections: Connections, ms = 20_000) => connections.post(HEADERS, '{}', deadlineIn(ms));
+
+  test('bytes that arrive without a request are not taken for the next answer', async () => {
+    let served = 0;
+    let ended = 0;
+    const connections = await openTo((socket) => {
+      served += 1;
+      socket.on('close', () => (ended += 1));
+      socket.write(`${ANSWER}${served}!`);
+      if (served === 1) setImmediate(() => socket.write(`${ANSWER}no`));
+    });
+    expect((await post(connections)).body.toString()).toBe('1!');
+    await until(() => ended === 1);
+    expect((await post(connections)).body.toString()).toBe('2!');
+  });
+
+  test('a connection that the server ended while it was idle is not used for the next request', async () => {
+    let ended = 0;
+    const connections = await openTo((socket) => {
+      socket.on('close', () => (ended += 1));
+      socket.end(`${ANSWER}{}`);
+    });
+    await post(connections);
+    await until(() => ended === 1);
+    expect((await post(connections)).status).toBe(200);
+  });
+
+  test('an answer that is not HTTP is a lost answer', async () => {
+    const connections = await openTo((socket) => socket.write('SSH-2.0-OpenSSH\r\n\r\n'));
+    const failure = failureOf(await post(connections).catch((error: unknown) => error), 'UpdateItem', 'table');
+    expect(failure).toMatchObject({ kind: 'lost', error: { kind: 'connection' } });
+  });
+
+  test('a request that finds all 256 connections in use waits for one, and is not sent after its deadline', async () => {
+    using time = stopTimers();
+    const held: Socket[] = [];
+    const connections = await openTo((socket) => void held.push(socket));
+    const first = Array.from({ length: 256 }, async () => post(connections));
+    await until(() => held.length === 256);
+    const [late, waiting] = [post(connections, 20).catch((error: unknown) => error), post(connections)];
+    time.pass(20);
+    expect(failureOf(await late, 'UpdateItem', 'table')).toMatchObject({ kind: 'lost', unsent: true });
+    for (const socket of held.slice(0, 256)) socket.write(`${ANSWER}{}`);
+    await Promise.all(first);
+    await until(() => held.length === 257);
+    held[256]?.write(`${ANSWER}{}`);
+    expect((await waiting).status).toBe(200);
+  });
+
+  test('a request whose connection is closed before it is established is lost, and can be sent again', async () => {
+    const connections = await openTo((socket) => socket.write(`${ANSWER}{}`));
+    const sending = post(connections).catch((error: unknown) => error);
+    connections.close();
+    expect(failureOf(await sending, 'UpdateItem', 'table')).toMatchObject({
+      kind: 'lost',
+      error: { kind: 'connection' },
+    });
+    expect((await post(connections)).status).toBe(200);
+  });
+
+  test('a header with a line break is refused before anything is sent', async () => {
+    let served = 0;
+    const connections = await openTo(() => (served += 1));
+    expect(() => connections.post(['host', 'a\r\nx-b: c'], '{}', deadlineIn(20_000))).toThrow(TypeError);
+    expect(served).toBe(0);
+  });
 });

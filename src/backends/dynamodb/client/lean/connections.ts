@@ -1,14 +1,15 @@
-import * as http from 'node:http';
-import * as https from 'node:https';
-import type { LookupFunction, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { type Deadline, timeLeftMs } from '../deadline.js';
+import type { HttpAnswer } from './answer-reader.js';
+import { Connection, type Exchange, hangUp, noConnection } from './connection.js';
 import { proxyAuthorization } from './proxy.js';
-import { openTunnel, type Tunnel } from './tunnel.js';
 
 /** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
 const CONNECT_MS = 500;
-const MAX_SOCKETS = 256;
+const MAX_CONNECTIONS = 256;
+/** The longest time of a timer of Node. */
+const MAX_TIMER_MS = 2_147_483_647;
 
 export interface ConnectionOptions {
   readonly connectMs?: number;
@@ -17,136 +18,196 @@ export interface ConnectionOptions {
   readonly ca?: string;
 }
 
-export interface HttpAnswer {
-  readonly status: number;
-  readonly headers: { readonly [name: string]: string | string[] | undefined };
-  readonly body: Buffer;
+/** Where the connections lead to, and how. */
+interface Route {
+  readonly isSecure: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** A proxy that tunnels to the endpoint. */
+  readonly tunnel: URL | null;
+  /** The first line of every request, and the headers that all have. */
+  readonly start: string;
 }
 
 /** Connections to one endpoint, kept open between requests, through a proxy if there is one. */
 export class Connections {
-  readonly #request: typeof http.request;
-  readonly #options: http.RequestOptions;
-  readonly #agent: http.Agent;
-  readonly #proxyHeaders: readonly string[];
-  /** Sockets over which a request can have been sent. */
-  readonly #established = new WeakSet<Duplex>();
+  readonly #route: Route;
+  readonly #options: Omit<ConnectionOptions, 'connectMs'>;
   readonly #connectMs: number;
+  /** The last one was used most recently, and is used next. */
+  readonly #idle: Connection[] = [];
+  readonly #all = new Set<Connection>();
+  /** Exchanges that wait for a connection. */
+  readonly #waiting: Exchange[] = [];
+  /** Exchanges without an answer, each with its connection; null while it waits for one. */
+  readonly #pending = new Map<Exchange, Connection | null>();
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timerEnds: Deadline = Number.POSITIVE_INFINITY;
+  /** With it a new connection over TLS needs one round trip less. */
+  #tlsSession: Buffer | undefined;
 
-  constructor(endpoint: URL, proxy: URL | null, { connectMs = CONNECT_MS, ...agentOptions }: ConnectionOptions = {}) {
+  constructor(endpoint: URL, proxy: URL | null, { connectMs = CONNECT_MS, ...options }: ConnectionOptions = {}) {
     this.#connectMs = connectMs;
-    const isSecure = endpoint.protocol === 'https:';
-    // A proxy forwards requests to an http endpoint, and has a tunnel to an https endpoint.
-    const isForwarded = proxy !== null && !isSecure;
-    const first = isForwarded ? proxy : endpoint;
-    const { request, Agent } = first.protocol === 'https:' ? https : http;
-    this.#request = request;
-    this.#agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS, ...agentOptions });
-    const target = `${endpoint.hostname}:${endpoint.port || 443}`;
-    const tunnel = proxy === null || isForwarded ? null : { proxy, target };
-    this.#watchConnections(first.protocol === 'https:' ? 'secureConnect' : 'connect', tunnel);
-    const authorization = isForwarded ? proxyAuthorization(proxy) : undefined;
-    this.#proxyHeaders = authorization === undefined ? [] : ['proxy-authorization', authorization];
-    this.#options = {
-      agent: this.#agent,
-      method: 'POST',
-      host: first.hostname.replaceAll(/^\[|\]$/g, ''),
-      port: first.port || (first.protocol === 'https:' ? 443 : 80),
-      path: isForwarded ? `${endpoint.origin}${endpoint.pathname}` : endpoint.pathname,
-    };
+    this.#options = options;
+    this.#route = routeTo(endpoint, proxy);
   }
 
-  /**
-   * Sends a request once, and reads its whole answer. At the deadline the connection is destroyed. Names and values of the
-   * headers alternate, which saves node a copy of each.
-   */
+  /** Sends a request once, and reads its whole answer. At the deadline the connection is destroyed. */
   post(headers: readonly string[], body: string, deadline: Deadline): Promise<HttpAnswer> {
+    const text = `${this.#route.start}${headerLines(headers)}\r\n${body}`;
     return new Promise((resolve, reject) => {
-      const request = this.start(headers);
-      const timer = setTimeout(
-        () => {
-          reject(this.#canHaveSent(request) ? requestEnded() : noConnection('before its deadline'));
-          request.destroy();
-        },
-        Math.max(1, Math.ceil(timeLeftMs(deadline))),
-      );
-      const fail = (error: NodeJS.ErrnoException): void => {
-        clearTimeout(timer);
-        const isKnownLoss = error.code === 'ETIMEDOUT';
-        reject(this.#canHaveSent(request) && !isKnownLoss ? brokenOff(error) : error);
-      };
-      request.on('error', fail);
-      request.on('response', (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('error', fail);
-        response.on('end', () => {
-          clearTimeout(timer);
-          const [first] = chunks;
-          const whole = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: whole });
-        });
-      });
-      request.end(body);
+      const exchange = { text, deadline, resolve, reject };
+      this.#pending.set(exchange, null);
+      if (deadline < this.#timerEnds) this.#setTimer(deadline);
+      this.#assign(exchange);
     });
   }
 
-  /** A request without its body. */
-  start(headers: readonly string[]): http.ClientRequest {
-    const all = this.#proxyHeaders.length === 0 ? headers : [...headers, ...this.#proxyHeaders];
-    return this.#request({ ...this.#options, headers: all });
-  }
-
   close(): void {
-    this.#agent.destroy();
+    for (const connection of this.#all) connection.fail(hangUp());
   }
 
-  /** Whether any part of the request can have reached the store. */
-  #canHaveSent({ socket }: http.ClientRequest): boolean {
-    return socket !== null && this.#established.has(socket);
+  #assign(exchange: Exchange): void {
+    const idle = this.#idle.pop();
+    if (idle !== undefined) {
+      this.#pending.set(exchange, idle);
+      idle.send(exchange);
+    } else if (this.#all.size < MAX_CONNECTIONS) this.#open(exchange);
+    else this.#waiting.push(exchange);
   }
 
-  #watchConnections(established: 'connect' | 'secureConnect', tunnel: Pick<Tunnel, 'proxy' | 'target'> | null): void {
-    const agent = this.#agent;
-    const connect = agent.createConnection.bind(agent);
-    const watch = (socket: Socket): Socket => socket.once(established, () => this.#established.add(socket));
-    agent.createConnection = (options, done) => {
-      const limit = (socket: Socket): Socket => limitConnecting(socket, this.#connectMs);
-      if (tunnel === null) return limit(watch(connect(options) as Socket));
-      openTunnel({ ...tunnel, onSocket: limit }, (error, socket) => {
-        if (error !== null) done?.(error, undefined as never);
-        else done?.(null, watch(connect({ ...options, socket } as never) as Socket));
-      });
-      return undefined;
-    };
+  #open(exchange: Exchange): void {
+    const connection = new Connection(
+      {
+        free: (one) => this.#reuse(one),
+        gone: (one) => this.#forget(one),
+        ended: (one) => void this.#pending.delete(one),
+      },
+      exchange,
+    );
+    this.#all.add(connection);
+    this.#pending.set(exchange, connection);
+    try {
+      this.#connect(connection);
+    } catch (error) {
+      // A port that does not exist, for example.
+      connection.fail(error as Error);
+    }
+  }
+
+  #connect(connection: Connection): void {
+    const { isSecure, host, port, tunnel } = this.#route;
+    const limit = (socket: Socket): Socket => limitConnecting(socket, this.#connectMs);
+    if (tunnel === null) {
+      const socket = isSecure ? this.#secure({ host, port }) : connectPlain({ host, port, ...this.#options });
+      connection.attach(limit(socket), isSecure ? 'secureConnect' : 'connect');
+      return;
+    }
+    const attach = (socket: Socket): void => connection.attach(this.#secure({ host, port, socket }), 'secureConnect');
+    // Few processes have a proxy, and `node:http` takes long to load.
+    import('./tunnel.js')
+      .then(({ openTunnel }) =>
+        openTunnel({ proxy: tunnel, target: `${host}:${port}`, onSocket: limit }, (error, socket) => {
+          if (socket === undefined) connection.fail(error ?? new Error('no tunnel'));
+          else attach(socket);
+        }),
+      )
+      .catch((error: unknown) => connection.fail(error as Error));
+  }
+
+  #secure(to: { readonly host: string; readonly port: number; readonly socket?: Socket }): Socket {
+    const socket = connectTls({
+      ...this.#options,
+      ...to,
+      servername: isIP(to.host) === 0 ? to.host : '',
+      ALPNProtocols: ['http/1.1'],
+      ...(this.#tlsSession === undefined ? {} : { session: this.#tlsSession }),
+    });
+    socket.on('session', (session) => (this.#tlsSession = session));
+    socket.on('error', () => (this.#tlsSession = undefined));
+    return socket;
+  }
+
+  #reuse(connection: Connection): void {
+    this.#idle.push(connection);
+    const next = this.#waiting.shift();
+    if (next !== undefined) this.#assign(next);
+  }
+
+  #forget(connection: Connection): void {
+    this.#all.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    const next = this.#waiting.shift();
+    if (next !== undefined) this.#assign(next);
+  }
+
+  /** One timer for all exchanges: most of them end long before their deadline. */
+  #setTimer(ends: Deadline): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timerEnds = ends;
+    const delayMs = Math.min(Math.max(1, Math.ceil(timeLeftMs(ends))), MAX_TIMER_MS);
+    this.#timer = setTimeout(() => this.#expire(), delayMs);
+    // The connections keep the process running.
+    this.#timer.unref();
+  }
+
+  #expire(): void {
+    this.#timer = null;
+    this.#timerEnds = Number.POSITIVE_INFINITY;
+    let next = Number.POSITIVE_INFINITY;
+    for (const [exchange, connection] of this.#pending) {
+      if (timeLeftMs(exchange.deadline) > 0) next = Math.min(next, exchange.deadline);
+      else if (connection !== null) connection.expire();
+      else {
+        this.#pending.delete(exchange);
+        this.#waiting.splice(this.#waiting.indexOf(exchange), 1);
+        exchange.reject(noConnection('before its deadline'));
+      }
+    }
+    if (next < this.#timerEnds) this.#setTimer(next);
   }
 }
 
-/** Only the connection itself is limited, not TLS: a far region needs several round trips for that. */
+/** A proxy forwards requests to an http endpoint, and has a tunnel to an https endpoint. */
+function routeTo(endpoint: URL, proxy: URL | null): Route {
+  const isForwarded = proxy !== null && endpoint.protocol !== 'https:';
+  const first = isForwarded ? proxy : endpoint;
+  const isSecure = first.protocol === 'https:';
+  const authorization = isForwarded ? proxyAuthorization(proxy) : undefined;
+  const path = isForwarded ? `${endpoint.origin}${endpoint.pathname}` : endpoint.pathname;
+  return {
+    isSecure,
+    host: hostOf(first),
+    port: Number(first.port || (isSecure ? 443 : 80)),
+    tunnel: isForwarded ? null : proxy,
+    start:
+      `POST ${path} HTTP/1.1\r\nconnection: keep-alive\r\n` +
+      (authorization === undefined ? '' : `proxy-authorization: ${authorization}\r\n`),
+  };
+}
+
+/** Bounds only the connection itself, not TLS: a far region needs several round trips for that. */
 function limitConnecting(socket: Socket, connectMs: number): Socket {
   const timer = setTimeout(() => socket.destroy(noConnection(`within ${connectMs} ms`)), connectMs);
   const stop = (): void => clearTimeout(timer);
   return socket.once('connect', stop).once('close', stop);
 }
 
-/** The SDK's error for the same case, which `failureOf` recognises: nothing was sent. */
-export function noConnection(when: string): Error {
-  const error = new Error(`the request did not establish a connection with the server ${when}`);
-  error.name = 'TimeoutError';
-  return error;
+/** Without the brackets of an IPv6 address. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replaceAll(/^\[|\]$/g, '');
 }
 
-/**
- * The request may have been executed, whatever the error says: a route that is lost later has the code of one that never
- * was, and a broken TLS record has a code of its own.
- */
-function brokenOff(cause: Error): Error {
-  return Object.assign(new Error(cause.message, { cause }), { code: 'ECONNRESET' });
-}
+/** A line break in a value would start another header. */
+const NOT_IN_A_VALUE = /[^\t\x20-\x7e]/;
 
-/** The error that the SDK throws for an aborted request. */
-function requestEnded(): Error {
-  const error = new Error('Request aborted');
-  error.name = 'AbortError';
-  return error;
+function headerLines(headers: readonly string[]): string {
+  let lines = '';
+  for (let at = 0; at < headers.length; at += 2) {
+    const [name = '', value = ''] = [headers[at], headers[at + 1]];
+    if (NOT_IN_A_VALUE.test(value)) throw new TypeError(`Invalid character in the header ${name}`);
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
 }

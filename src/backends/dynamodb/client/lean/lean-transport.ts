@@ -7,10 +7,13 @@ import type { Environment } from '../loopback.js';
 import { LostAnswer } from '../lost-answer.js';
 import { StoreClock } from '../store-clock.js';
 import type { Operation, Operations, Transport } from '../transport.js';
-import { type ConnectionOptions, Connections, type HttpAnswer, noConnection } from './connections.js';
-import { type AwsCredentials, CredentialCache, Signer, timestamp } from './sign.js';
+import type { HttpAnswer } from './answer-reader.js';
+import { noConnection } from './connection.js';
+import { type ConnectionOptions, Connections } from './connections.js';
+import { parseOutput } from './parse-output.js';
 import type { SettingsPackages } from './provider-chain.js';
 import { type GivenSettings, resolveSettings } from './settings.js';
+import { type AwsCredentials, CredentialCache, Signer, timestamp } from './sign.js';
 
 export interface LeanInternals extends ConnectionOptions {
   readonly packages: SettingsPackages;
@@ -81,8 +84,8 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
       const observe = clock.startRequest();
       const answer = await connections.post(headers, body, deadline);
       const { date } = answer.headers;
-      observe(date as string | undefined);
-      if (clock.now() === null && typeof date === 'string') doubtfulOffsetMs = Date.parse(date) - Date.now() || 0;
+      observe(date);
+      if (clock.now() === null && date !== undefined) doubtfulOffsetMs = Date.parse(date) - Date.now() || 0;
       try {
         return readAnswer(answer);
       } catch (error) {
@@ -139,7 +142,7 @@ const ERROR_FIELDS = ['Item', 'CancellationReasons', 'ThrottlingReasons', 'throt
  * DynamoDB's JSON is the form that the SDK's types describe, except for binary values and times, which Headgate does not
  * use: they stay text and numbers.
  */
-export function readAnswer({ status, headers, body }: HttpAnswer): Fields {
+export function readAnswer({ status, headers, body }: Omit<HttpAnswer, 'keepsOpen'>): Fields {
   const checksum = headers['x-amz-crc32'];
   if (checksum !== undefined && Number(checksum) !== crc32(body)) {
     throw new LostAnswer(`the answer with status ${status} does not have the bytes that its checksum is of`);
@@ -152,7 +155,7 @@ export function readAnswer({ status, headers, body }: HttpAnswer): Fields {
 function parseObject(status: number, text: string): Fields {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(text);
+    parsed = parseOutput(text);
   } catch (cause) {
     throw notOfStore(status, cause instanceof Error ? cause.message : String(cause), cause);
   }

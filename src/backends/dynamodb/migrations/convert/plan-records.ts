@@ -60,13 +60,17 @@ export function planConfig(
     onUnavailable: config.onUnavailable ?? there.onUnavailable,
     v: there.v,
   };
-  if (sameConfig(merged, there)) return { kind: 'same' };
+  if (sameConfig(merged, there) && hasAll(target, mark)) return { kind: 'same' };
   const adds =
     (config.limits === null || there.limits === null || sameConfig({ ...there, limits: config.limits }, there)) &&
     (config.onUnavailable === null || there.onUnavailable === null || config.onUnavailable === there.onUnavailable);
   const known = decodeConfigWrites(target);
   if (!adds && writes <= known) throw new Unmappable(DIFFERS);
   return { kind: 'copy', item: { ...encodeConfig(ns, level, merged, Math.max(writes, known)), ...mark } };
+}
+
+function hasAll(target: Item, mark: Item = {}): boolean {
+  return Object.entries(mark).every(([name, value]) => sameJson(target[name], value));
 }
 
 function sameConfig(a: StoredConfig, b: StoredConfig): boolean {

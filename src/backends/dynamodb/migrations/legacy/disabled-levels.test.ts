@@ -5,6 +5,7 @@ import { Limit } from '../../../../core/limit.js';
 import { buildConfigKey, keyItem } from '../../table/keys.js';
 import type { Item } from '../../client/transport.js';
 import { DisabledLevels } from './disabled-levels.js';
+import type { TargetNamespaces } from './target-namespaces.js';
 import { Unmappable } from '../unmappable.js';
 
 const NS = 'ns';
@@ -15,7 +16,7 @@ const LIMITS = [Limit.perDay('rpd', 9)];
 interface OldLevel {
   readonly level: ConfigLevel;
   readonly hasLimits: boolean;
-  readonly disabled: boolean | undefined;
+  readonly disabled: boolean | 'bypass' | undefined;
 }
 
 const LEVELS: readonly ConfigLevel[] = [
@@ -34,16 +35,22 @@ const chainOf = (entityId: string, resource: string): readonly ConfigLevel[] => 
 const itemOf = ({ level, hasLimits, disabled }: OldLevel): Item => ({
   ...keyItem(buildConfigKey(NS, level)),
   ...(hasLimits ? { l_rpd_cp: { N: '9' } } : {}),
-  ...(disabled === undefined ? {} : { disabled: { BOOL: disabled } }),
+  ...(disabled === undefined ? {} : { disabled: disabled === 'bypass' ? { S: disabled } : { BOOL: disabled } }),
 });
 const same = (a: ConfigLevel, b: ConfigLevel): boolean => JSON.stringify(a) === JSON.stringify(b);
 
+interface NewLevel extends OldLevel {
+  readonly limits: readonly Limit[] | null;
+  readonly isPaused: boolean;
+}
+
 /** Every level of a table after the migration; null: one of them is refused. */
-function moved(olds: readonly OldLevel[], levels: DisabledLevels): readonly (OldLevel & { limits: unknown })[] | null {
+function moved(olds: readonly OldLevel[], levels: DisabledLevels): readonly NewLevel[] | null {
   try {
     return olds.map((old) => {
       const config: StoredConfig = { limits: old.hasLimits ? LIMITS : null, onUnavailable: null, v: 1 };
-      return { ...old, limits: levels.apply(old.level, itemOf(old), config, [NS]).config.limits };
+      const { config: result, mark } = levels.apply(old.level, itemOf(old), config, [NS]);
+      return { ...old, limits: result.limits, isPaused: mark['pz'] !== undefined };
     });
   } catch (error) {
     if (error instanceof Unmappable) return null;
@@ -56,36 +63,43 @@ const tables = fc
     fc.record({
       level: fc.constantFrom(...LEVELS),
       hasLimits: fc.boolean(),
-      disabled: fc.constantFrom(true, false, undefined),
+      disabled: fc.constantFrom(true, false, 'bypass' as const, undefined),
     }),
     { maxLength: LEVELS.length },
   )
   .map((olds) => olds.filter(({ level }, at) => olds.findIndex((old) => same(old.level, level)) === at))
   .map((olds) => olds.map((old) => (old.level.kind === 'system' ? { ...old, disabled: undefined } : old)));
 
-test('the winning level refuses exactly what was disabled', () => {
-  let judged = 0;
+const NAMESPACES: TargetNamespaces = { of: (ns) => ns, isMoved: () => false, sourcesOf: (ns) => [ns] };
+
+test('what was disabled is refused, what was bypassed is not enforced, and everything else is enforced', () => {
+  const judged = { enabled: 0, disabled: 0, bypass: 0 };
   fc.assert(
     fc.property(tables, (olds) => {
       const levels = new DisabledLevels();
       for (const old of olds) levels.note(itemOf(old));
       const news = moved(olds, levels);
       if (news === null) return;
+      const settings = levels.entitySettings(NAMESPACES, false);
       for (const [entityId, resource] of ENTITIES.flatMap((id) => RESOURCES.map((name) => [id, name] as const))) {
         const chain = chainOf(entityId, resource);
         const flags = chain.map((level) => olds.find((old) => same(old.level, level))?.disabled);
-        const wasDisabled = flags.find((flag) => flag !== undefined) ?? false;
+        const flag = flags.find((found) => found !== undefined) ?? false;
         const winner = [...chain, SYSTEM]
-          .map((level) => news.find((found) => same(found.level, level))?.limits as readonly Limit[] | null | undefined)
+          .map((level) => news.find((found) => same(found.level, level))?.limits)
           .find((limits) => limits !== null && limits !== undefined);
-        const isRefused = winner !== undefined && winner.every(({ capacity, cost }) => capacity === 0 && cost === 1);
-        expect(isRefused).toBe(wasDisabled);
-        judged += 1;
+        const { access } = settings.find((found) => found.entityId === entityId) ?? {};
+        const isPaused = access === 'disabled' || news.some((found) => same(found.level, chain[0]!) && found.isPaused);
+        const isShadow = access === 'bypass' || winner?.every(({ shadow }) => shadow) === true;
+        const isZero = winner?.every(({ capacity, cost }) => capacity === 0 && cost === 1) === true;
+        expect(isPaused || (isZero && !isShadow)).toBe(flag === true);
+        if (flag !== true && winner !== undefined) expect(isShadow).toBe(flag === 'bypass');
+        judged[flag === true ? 'disabled' : flag === 'bypass' ? 'bypass' : 'enabled'] += 1;
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 1_000 },
   );
-  expect(judged).toBeGreaterThan(200);
+  for (const count of Object.values(judged)) expect(count).toBeGreaterThan(100);
 });
 
 test('a run that continues after some levels were converted gives the same limits', () => {
@@ -105,4 +119,27 @@ test('a run that continues after some levels were converted gives the same limit
     disabled: undefined,
   };
   expect(moved([own], levels)).toMatchObject([{ limits: [{ name: 'rpd', capacity: 0 }] }]);
+});
+
+test('an entity that was disabled is paused once: a finished migration does not pause it again', () => {
+  const level: ConfigLevel = { kind: 'entity_default', entityId: 'a' };
+  const old = { level, hasLimits: true, disabled: true };
+  const first = new DisabledLevels();
+  first.note(itemOf(old));
+  expect(first.entitySettings(NAMESPACES, false)).toEqual([{ ns: NS, entityId: 'a', access: 'disabled' }]);
+  const { config, mark } = first.apply(level, itemOf(old), { limits: LIMITS, onUnavailable: null, v: 1 }, [NS]);
+  expect(config.limits).toEqual(LIMITS);
+  const second = new DisabledLevels();
+  second.note({ ...keyItem(buildConfigKey(NS, level)), ...mark });
+  expect(second.entitySettings(NAMESPACES, false)).toEqual([]);
+  // A run that was killed before it wrote the records of the entities continues.
+  expect(second.entitySettings(NAMESPACES, true)).toEqual([{ ns: NS, entityId: 'a', access: 'disabled' }]);
+});
+
+test('with bypass dropped, what was bypassed is enforced', () => {
+  const old: OldLevel = { level: { kind: 'entity_default', entityId: 'a' }, hasLimits: true, disabled: 'bypass' };
+  const levels = new DisabledLevels(new Set(['bypass'] as const));
+  levels.note(itemOf(old));
+  expect(levels.entitySettings(NAMESPACES, false)).toEqual([]);
+  expect(moved([old], levels)).toMatchObject([{ limits: LIMITS, isPaused: false }]);
 });

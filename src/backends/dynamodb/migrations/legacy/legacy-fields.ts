@@ -49,7 +49,10 @@ export function plainOf(value: AttributeValue | undefined): unknown {
 }
 
 /** Builds a limit from stored numbers. `capacity` is the old burst if there was one. */
-export function limitOf(name: string, rule: { capacity: number; refillAmount: number; refillPeriodMs: number }): Limit {
+export function limitOf(
+  name: string,
+  rule: { capacity: number; refillAmount: number; refillPeriodMs: number; shadow?: boolean },
+): Limit {
   return mappable(() => Limit.custom(name, rule));
 }
 

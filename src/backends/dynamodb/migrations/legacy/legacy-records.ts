@@ -64,8 +64,8 @@ export function mapLimits(items: readonly { readonly item: Item; readonly limit:
   return { config: { limits: inOrder(limits), onUnavailable, v: FIRST_SEQUENCE }, writes };
 }
 
-/** Maps one item with all limits of a level. Periods are in seconds. */
-export function mapConfig(item: Item): MappedConfig {
+/** Maps one item with all limits of a level. Periods are in seconds. `dropsSoft`: soft limits are enforced. */
+export function mapConfig(item: Item, dropsSoft = false): MappedConfig {
   const fields = fieldsOf(item);
   // A config of this version in which an old client changed a setting. The limits are of this version.
   if (item['v'] !== undefined) {
@@ -79,7 +79,8 @@ export function mapConfig(item: Item): MappedConfig {
     const capacity = Number(readWhole(fields, `l_${name}_bx`) ?? requireWhole(fields, `l_${name}_cp`));
     const refillAmount = Number(requireWhole(fields, `l_${name}_ra`));
     const refillPeriodMs = Number(requireWhole(fields, `l_${name}_rp`)) * SECOND_MS;
-    return limitOf(name, { capacity, refillAmount, refillPeriodMs });
+    const isSoft = fields[`l_${name}_soft`]?.BOOL === true && !dropsSoft;
+    return limitOf(name, { capacity, refillAmount, refillPeriodMs, ...(isSoft ? { shadow: true } : {}) });
   });
   const config = { limits: inOrder(limits), onUnavailable: policyOf(fields), v: FIRST_SEQUENCE };
   return { config, writes: Number(readWhole(fields, 'config_version') ?? 1) };

@@ -1,0 +1,68 @@
+import { ValidationError } from '../../../core/errors.js';
+import type { LlmCall, SizedCall } from '../request/llm-call.js';
+import { NO_USAGE, type Usage } from '../usage/usage.js';
+import { applyRatio, learn, type Learned, predictTokens, typicalOutput, UNLEARNED } from './learning.js';
+
+/** Counts the tokens of a text, as the tokenizer of the model does. */
+export type CountTokens = (text: string, call: LlmCall) => number;
+
+/** `maximum`: the most that the request allows, if it says so. `typical`: learned from the calls of the resource. */
+export type OutputEstimate = 'maximum' | 'typical';
+
+export interface Estimate {
+  readonly usage: Usage;
+  /** What characters / 4 predict for the input; null: a tokenizer has counted it. */
+  readonly predicted: number | null;
+}
+
+/** Beyond this many resources, the one that was used first is forgotten. */
+const MAX_RESOURCES = 1_000;
+
+/** Estimates the usage of calls, and learns from what they have used. */
+export class Estimator {
+  readonly #output: OutputEstimate;
+  readonly #countTokens: CountTokens | null;
+  readonly #learned = new Map<string, Learned>();
+
+  constructor(output: OutputEstimate, countTokens: CountTokens | null) {
+    this.#output = output;
+    this.#countTokens = countTokens;
+  }
+
+  estimate(resource: string, { call, prompt, maxOutputTokens }: SizedCall): Estimate {
+    const learned = this.#of(resource);
+    const predicted = this.#countTokens === null ? predictTokens(prompt.characters) : null;
+    const text = predicted === null ? this.#count(prompt.texts.join('\n'), call) : applyRatio(learned, predicted);
+    const typical = typicalOutput(learned);
+    const isBounded = maxOutputTokens !== null;
+    const output = this.#output === 'typical' && isBounded ? Math.min(typical, maxOutputTokens) : null;
+    const outputTokens = output ?? maxOutputTokens ?? typical;
+    return { usage: { ...NO_USAGE, inputTokens: text + prompt.tokens, outputTokens }, predicted };
+  }
+
+  /** The tokens of output that was seen, of a call that does not state its usage. */
+  outputTokens(resource: string, characters: number): number {
+    return applyRatio(this.#of(resource), predictTokens(characters));
+  }
+
+  learn(resource: string, { predicted }: Estimate, usage: Usage): void {
+    const next = learn(this.#of(resource), { predicted, input: usage.inputTokens, output: usage.outputTokens });
+    this.#learned.delete(resource);
+    this.#learned.set(resource, next);
+    if (this.#learned.size <= MAX_RESOURCES) return;
+    for (const oldest of this.#learned.keys()) {
+      this.#learned.delete(oldest);
+      return;
+    }
+  }
+
+  #of(resource: string): Learned {
+    return this.#learned.get(resource) ?? UNLEARNED;
+  }
+
+  #count(text: string, call: LlmCall): number {
+    const tokens = this.#countTokens?.(text, call);
+    if (typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
+    throw new ValidationError('countTokens', 'a function that returns a whole number of tokens', tokens);
+  }
+}

@@ -1,0 +1,151 @@
+import type { EpochMs } from '../../../core/units.js';
+import type { Amounts } from '../../../limiter/acquire/request.js';
+import type { SizedCall } from '../request/llm-call.js';
+import type { Throttle } from '../throttle/parse-throttle.js';
+import { ThrottlePauses } from '../throttle/throttle-pauses.js';
+import { type CallEnd, settlementOf } from './call-end.js';
+import { beginDelivery, type Recipient } from './delivery.js';
+import { type Estimate, Estimator } from './estimator.js';
+import { failureOfError } from './failure.js';
+import { type ResolvedLlmOptions, valueFor } from './llm-options.js';
+import { actualsOf, holdOf } from './measures.js';
+import { type Price, priceOf } from './prices.js';
+
+/** A call that was sent. */
+export interface Sent<T> {
+  readonly value: T;
+  /** Resolves at the end of the answer. Never rejects. */
+  readonly ended: Promise<CallEnd>;
+  /** The refusal of the rate of calls by the provider; null: it did not refuse it. */
+  readonly throttle: Throttle | null;
+}
+
+/** A call and what was computed for it before it was sent. */
+interface Planned {
+  readonly sized: SizedCall;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly upstream: string;
+  readonly estimate: Estimate;
+  readonly price: Price | null;
+}
+
+type EndableLease = { commit(actuals?: Amounts): Promise<void>; rollback(): Promise<void> };
+
+/** Runs calls of models under leases: each holds its estimate, and ends with what it has cost. */
+export class LimitedCalls {
+  readonly #options: ResolvedLlmOptions;
+  readonly #estimator: Estimator;
+  readonly #pauses: ThrottlePauses;
+  readonly #open = new Set<Promise<void>>();
+
+  constructor(options: ResolvedLlmOptions) {
+    this.#options = options;
+    this.#estimator = new Estimator(options.output, options.countTokens);
+    this.#pauses = new ThrottlePauses(options);
+  }
+
+  /**
+   * Resolves with the value of `send` as soon as there is one; the lease ends with the answer. Rejects with the denial, with
+   * the error of `send`, or with the reason of the signal.
+   */
+  run<T>(sized: SizedCall, signal: AbortSignal | null, send: () => Promise<Sent<T>>): Promise<T> {
+    const planned = this.#plan(sized);
+    const { limiter, waitMs, priority, measures } = this.#options;
+    const { entityId, resource, estimate, price } = planned;
+    const request = {
+      entityId,
+      resource,
+      consume: holdOf(measures, estimate.usage, price),
+      ...(waitMs === 0 ? {} : { wait: { timeoutMs: waitMs } }),
+      ...(signal === null ? {} : { signal }),
+      ...(priority === null ? {} : { priority }),
+    };
+    const { promise, to } = beginDelivery<T>();
+    this.#track(
+      limiter
+        .run(request, (lease) => this.#underLease(planned, lease, signal, send, to), { onThrow: 'commit' })
+        // Only a denial, or an error of `send`: the end of the lease does not reject.
+        .catch((error: unknown) => to.reject(error)),
+    );
+    return promise;
+  }
+
+  /** Resolves when every call that was begun has ended its lease. */
+  async settled(): Promise<void> {
+    while (this.#open.size > 0) await Promise.all(this.#open);
+  }
+
+  #track(running: Promise<void>): void {
+    this.#open.add(running);
+    void running.finally(() => this.#open.delete(running));
+  }
+
+  #plan(sized: SizedCall): Planned {
+    const { entityId, resource, upstream, prices } = this.#options;
+    const { call } = sized;
+    const spender = valueFor(entityId, call);
+    const spentOn = valueFor(resource, call);
+    return {
+      sized,
+      entityId: spender,
+      resource: spentOn,
+      upstream: valueFor(upstream, call),
+      estimate: this.#estimator.estimate(spentOn, sized),
+      price: prices === null ? null : priceOf(prices, call.model),
+    };
+  }
+
+  async #underLease<T>(
+    planned: Planned,
+    lease: EndableLease,
+    signal: AbortSignal | null,
+    send: () => Promise<Sent<T>>,
+    to: Recipient<T>,
+  ): Promise<void> {
+    try {
+      signal?.throwIfAborted();
+    } catch (reason) {
+      await this.#end(planned, lease, { kind: 'unanswered', failure: { kind: 'unreachable', status: null } });
+      throw reason;
+    }
+    let answered: { readonly ended: Promise<CallEnd> };
+    try {
+      answered = await this.#send(planned, send, to);
+    } catch (error) {
+      await this.#end(planned, lease, { kind: 'unanswered', failure: failureOfError(error, signal) });
+      throw error;
+    }
+    await this.#end(planned, lease, await answered.ended);
+  }
+
+  /** Apart from `#underLease`, which must not keep the answer alive while it waits for its end. */
+  async #send<T>(planned: Planned, send: () => Promise<Sent<T>>, to: Recipient<T>): Promise<Pick<Sent<T>, 'ended'>> {
+    const sentMs = this.#options.clock.now();
+    const { value, ended, throttle } = await send();
+    await this.#heed(planned, throttle, sentMs);
+    to.resolve(value);
+    return { ended };
+  }
+
+  /** The pause is stored before the caller can send the call again. */
+  async #heed({ sized, upstream, resource }: Planned, throttle: Throttle | null, sentMs: EpochMs): Promise<void> {
+    const target = { entityId: upstream, resource, model: sized.call.model };
+    if (throttle === null) this.#pauses.succeed(target);
+    else await this.#pauses.pause(target, throttle, sentMs);
+  }
+
+  async #end({ resource, estimate, price }: Planned, lease: EndableLease, end: CallEnd): Promise<void> {
+    const { measures, onThrow, onError } = this.#options;
+    try {
+      if (end.kind === 'stated') this.#estimator.learn(resource, estimate, end.usage);
+      const seen = end.kind === 'partial' ? this.#estimator.outputTokens(resource, end.outputCharacters) : 0;
+      const settlement = settlementOf(end, estimate.usage, seen, onThrow);
+      if (settlement.kind === 'rollback') await lease.rollback();
+      else if (settlement.kind === 'keep') await lease.commit();
+      else await lease.commit(actualsOf(measures, settlement.usage, price));
+    } catch (error) {
+      onError(error, 'settling a call of a model');
+    }
+  }
+}

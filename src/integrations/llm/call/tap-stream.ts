@@ -1,0 +1,129 @@
+import type { Clock } from '../../../clock.js';
+import type { EpochMs } from '../../../core/units.js';
+
+/** How the reading of a stream ended. `idle`: nothing was read for a long time. `enough`: the observer has what it needs. */
+export type StreamEnd = 'complete' | 'enough' | 'cancelled' | 'aborted' | 'failed' | 'idle';
+
+/** Sees the chunks of a stream as they pass. */
+export interface StreamObserver<T> {
+  /** The chunks to pass on in place of this one. Must not throw. */
+  readonly onChunk: (chunk: T) => readonly T[];
+  /** The source has ended: what is left to pass on. */
+  readonly onDone: () => readonly T[];
+  /** True: the rest of the stream is of no interest to the observer. */
+  readonly hasEnough: () => boolean;
+}
+
+export interface TapOptions {
+  readonly clock: Required<Clock>;
+  readonly idleMs: number;
+  readonly signal: AbortSignal | null;
+  /** Whether the stream fails when the signal aborts, as the body of `fetch` does. Otherwise it follows its source. */
+  readonly failsOnAbort: boolean;
+}
+
+/** Runs when a stream that its reader has dropped is collected. */
+const dropped = new FinalizationRegistry((onDrop: () => void) => onDrop());
+
+export interface Tapped<T> {
+  readonly stream: ReadableStream<T>;
+  /** Resolves once, at the first end. */
+  readonly ended: Promise<StreamEnd>;
+}
+
+/**
+ * Passes a stream on, chunk by chunk, and tells how it ended. Reads only what is read from it. Clients that stop early do
+ * not always cancel the stream: the signal of the call, the collection of the stream as garbage, and the time since the last
+ * read end it too. No function of this scope may refer to the stream, or it would not be collected.
+ */
+export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver<T>, options: TapOptions): Tapped<T> {
+  const { clock, idleMs, signal, failsOnAbort } = options;
+  const reader = source.getReader();
+  const over = new AbortController();
+  let readMs: EpochMs = clock.now();
+  let how: StreamEnd = 'complete';
+  const ended = new Promise<StreamEnd>((resolve) => {
+    over.signal.addEventListener('abort', () => resolve(how));
+  });
+  const end = (by: StreamEnd): void => {
+    if (over.signal.aborted) return;
+    how = by;
+    over.abort();
+    signal?.removeEventListener('abort', onAbort);
+  };
+  const onAbort = (): void => end('aborted');
+  if (signal?.aborted === true) end('aborted');
+  else signal?.addEventListener('abort', onAbort);
+  void endWhenIdle();
+
+  /** Some bodies of Node's `fetch` neither end nor fail if they are aborted after their last byte. */
+  const read = async (): ReturnType<typeof reader.read> => {
+    if (!failsOnAbort || signal === null) return reader.read();
+    const aborted = abortOf(signal);
+    try {
+      return await Promise.race([reader.read(), aborted.promise]);
+    } finally {
+      aborted.forget();
+    }
+  };
+
+  const stream = new ReadableStream<T>(
+    {
+      pull: async (controller) => {
+        try {
+          // A piece from which nothing is left to pass on does not answer the reader.
+          for (let passed = 0; passed === 0;) {
+            readMs = clock.now();
+            const { done, value } = await read();
+            readMs = clock.now();
+            const chunks = done ? observer.onDone() : observer.onChunk(value);
+            for (const chunk of chunks) controller.enqueue(chunk);
+            passed = chunks.length;
+            if (done) {
+              end('complete');
+              controller.close();
+              return;
+            }
+            if (observer.hasEnough()) end('enough');
+          }
+        } catch (error) {
+          end(signal?.aborted === true ? 'aborted' : 'failed');
+          controller.error(error);
+          reader.cancel(error).catch(() => {});
+        }
+      },
+      cancel: async (reason) => {
+        end('cancelled');
+        await reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  dropped.register(stream, () => {
+    end('cancelled');
+    reader.cancel().catch(() => {});
+  });
+  return { stream, ended };
+
+  async function endWhenIdle(): Promise<void> {
+    try {
+      for (let restMs = idleMs; restMs > 0; restMs = readMs + idleMs - clock.now()) {
+        await clock.sleep(restMs, over.signal, { background: true });
+      }
+      end('idle');
+    } catch {
+      // The stream has ended.
+    }
+  }
+}
+
+/** Rejects with the reason of the signal. Must be forgotten, because a signal may outlive many chunks. */
+function abortOf(signal: AbortSignal): { readonly promise: Promise<never>; readonly forget: () => void } {
+  const over = new AbortController();
+  const promise = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal });
+  });
+  promise.catch(() => {});
+  return { promise, forget: () => over.abort() };
+}

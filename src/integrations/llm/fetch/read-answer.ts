@@ -1,0 +1,137 @@
+import type { CallEnd } from '../call/call-end.js';
+import { failureOfStatus } from '../call/failure.js';
+import type { Sent } from '../call/limited-calls.js';
+import { type StreamEnd, type StreamObserver, type TapOptions, tapStream } from '../call/tap-stream.js';
+import { parseThrottle, statesWaitInHeaders, type Throttle } from '../throttle/parse-throttle.js';
+import { usageStripper } from '../usage/strip-usage.js';
+import { answerReader, streamReader, type UsageReader } from '../usage/usage-reader.js';
+import type { FetchedCall } from './read-fetch.js';
+
+/** The answer of a provider as its caller gets it, and how it ends. */
+export async function readAnswer(call: FetchedCall, answer: Response, options: TapOptions): Promise<Sent<Response>> {
+  if (!answer.ok) return readFailure(answer, options);
+  const { body } = answer;
+  if (body === null) return { value: answer, throttle: null, ended: Promise.resolve(endOf('complete', null)) };
+  const isStream = /\bevent-stream\b/.test(answer.headers.get('content-type') ?? '');
+  const reader = isStream ? streamReader(call.api) : answerReader(call.api);
+  const observer = isStream && call.stripsUsage ? stripping(reader) : observing(reader);
+  const { stream, ended } = tapStream(body, observer, options);
+  const value = likeAnswer(answer, stream);
+  return { value, throttle: null, ended: ended.then((how) => endOf(how, reader)) };
+}
+
+/** A refusal is read before it is passed on, where its headers do not say how long to wait. */
+async function readFailure(answer: Response, { clock }: TapOptions): Promise<Sent<Response>> {
+  const { status, headers } = answer;
+  const ended = Promise.resolve<CallEnd>({ kind: 'unanswered', failure: failureOfStatus(status) });
+  const shown = { status, header: (name: string) => headers.get(name), headers };
+  const receivedMs = clock.now();
+  if (status !== 429 && status !== 400) return { value: answer, throttle: null, ended };
+  if (statesWaitInHeaders(shown) || answer.body === null) {
+    return { value: answer, throttle: parseThrottle({ ...shown, body: null }, receivedMs), ended };
+  }
+  const { text, value } = await peekBody(answer, answer.body);
+  const throttle: Throttle | null = parseThrottle({ ...shown, body: text }, receivedMs);
+  return { value, throttle, ended };
+}
+
+const MAX_PEEK = 65_536;
+
+/** Reads the beginning of a body, and gives an answer with the whole of it. */
+async function peekBody(
+  answer: Response,
+  body: ReadableStream<Uint8Array>,
+): Promise<{ readonly text: string; readonly value: Response }> {
+  const reader = body.getReader();
+  const read: Uint8Array[] = [];
+  let isDone = false;
+  try {
+    for (let length = 0; length < MAX_PEEK && !isDone;) {
+      const { done, value } = await reader.read();
+      isDone = done;
+      if (value !== undefined) {
+        read.push(value);
+        length += value.length;
+      }
+    }
+  } catch {
+    // The caller gets the same error when it reads the body.
+  }
+  const text = new TextDecoder().decode(Buffer.concat(read));
+  const whole = new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const chunk = read.shift();
+      const { done, value } = chunk === undefined ? await reader.read() : { done: false, value: chunk };
+      if (value !== undefined) controller.enqueue(value);
+      if (done) controller.close();
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  return { text, value: likeAnswer(answer, whole) };
+}
+
+/** Passes the bytes on unchanged. */
+function observing(reader: UsageReader): StreamObserver<Uint8Array> {
+  const decoder = new TextDecoder();
+  return {
+    onChunk: (chunk) => {
+      reader.write(decoder.decode(chunk, { stream: true }));
+      return [chunk];
+    },
+    onDone: () => {
+      reader.end();
+      return [];
+    },
+    hasEnough: () => reader.isFinal,
+  };
+}
+
+/** Passes the text on without the chunk that states the usage. */
+function stripping(reader: UsageReader): StreamObserver<Uint8Array> {
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  const stripper = usageStripper();
+  const encode = (text: string): readonly Uint8Array[] => (text === '' ? [] : [encoder.encode(text)]);
+  return {
+    onChunk: (chunk) => {
+      const text = decoder.decode(chunk, { stream: true });
+      reader.write(text);
+      return encode(stripper.write(text));
+    },
+    onDone: () => {
+      reader.end();
+      return encode(stripper.end());
+    },
+    hasEnough: () => reader.isFinal,
+  };
+}
+
+function endOf(how: StreamEnd, reader: UsageReader | null): CallEnd {
+  const usage = reader?.usage ?? null;
+  const isStated = reader?.isFinal === true || how === 'complete';
+  if (usage !== null && isStated) return { kind: 'stated', usage };
+  const outputCharacters = reader?.outputCharacters ?? 0;
+  return { kind: 'partial', usage, outputCharacters, failure: failureOf(how) };
+}
+
+function failureOf(how: StreamEnd): Extract<CallEnd, { kind: 'partial' }>['failure'] {
+  switch (how) {
+    case 'complete':
+    case 'enough':
+      return null;
+    case 'cancelled':
+    case 'aborted':
+    case 'idle':
+      return { kind: 'aborted', status: null };
+    case 'failed':
+      return { kind: 'lost', status: null };
+  }
+}
+
+/** An answer with another body. A new `Response` has no address. */
+function likeAnswer(answer: Response, body: ReadableStream<Uint8Array>): Response {
+  const { status, statusText, headers, url, redirected } = answer;
+  const response = new Response(body, { status, statusText, headers });
+  Object.defineProperties(response, { url: { value: url }, redirected: { value: redirected } });
+  return response;
+}

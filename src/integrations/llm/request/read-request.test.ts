@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { readEndpoint } from './endpoints.js';
+import { asksForUsage, withUsage } from './include-usage.js';
+import { parseBody, readRequest } from './read-request.js';
+
+function read(path: string, body: object) {
+  const endpoint = readEndpoint(path);
+  return endpoint === null ? null : readRequest(endpoint, parseBody(JSON.stringify(body)));
+}
+
+describe('the requests of the APIs', () => {
+  const messages = [{ role: 'user', content: 'hello' }];
+
+  test('a chat completion states its model, its stream, its user and the maximum output of all its choices', () => {
+    const body = {
+      model: 'gpt-4o',
+      messages,
+      stream: true,
+      user: 'u1',
+      max_completion_tokens: 50,
+      max_tokens: 9,
+      n: 3,
+    };
+    expect(read('https://api.openai.com/v1/chat/completions', body)).toMatchObject({
+      call: { api: 'openai-chat', model: 'gpt-4o', stream: true, user: 'u1' },
+      prompt: { characters: 'rolecontentuserhello'.length, texts: ['user', 'hello'] },
+      maxOutputTokens: 150,
+    });
+  });
+
+  test('an Azure deployment is the model, whatever the body says', () => {
+    const path = 'https://x.openai.azure.com/openai/deployments/my%20gpt/chat/completions';
+    expect(read(path, { model: 'ignored', messages })?.call).toMatchObject({ api: 'openai-chat', model: 'my gpt' });
+  });
+
+  test('a response states its input, its instructions and its maximum output', () => {
+    const body = { model: 'o3', input: 'hi', instructions: 'be brief', max_output_tokens: 7, safety_identifier: 's' };
+    expect(read('/v1/responses', body)).toMatchObject({
+      call: { api: 'openai-responses', model: 'o3', stream: false, user: 's' },
+      prompt: { characters: 10 },
+      maxOutputTokens: 7,
+    });
+  });
+
+  test('embeddings have no output, and token ids count as tokens', () => {
+    expect(read('/v1/embeddings', { model: 'e', input: ['abcd', 'ef'] })).toMatchObject({
+      prompt: { characters: 6, tokens: 0 },
+      maxOutputTokens: 0,
+    });
+    expect(read('/v1/embeddings', { model: 'e', input: [[1, 2, 3], [4]] })?.prompt).toMatchObject({
+      characters: 0,
+      tokens: 4,
+    });
+  });
+
+  test('a message of Anthropic states its system prompt, its user and its maximum output', () => {
+    const body = { model: 'claude', system: 'be brief', messages, max_tokens: 20, metadata: { user_id: 'u2' } };
+    expect(read('https://api.anthropic.com/v1/messages', body)).toMatchObject({
+      call: { api: 'anthropic', model: 'claude', user: 'u2' },
+      maxOutputTokens: 20,
+    });
+  });
+
+  test('Google names the model and the stream in the address, and the maximum output of each candidate', () => {
+    const path = 'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:streamGenerateContent';
+    const body = {
+      contents: [{ parts: [{ text: 'hi' }] }],
+      generationConfig: { maxOutputTokens: 5, candidateCount: 2 },
+    };
+    expect(read(path, body)).toMatchObject({
+      call: { api: 'google', model: 'gemini-2.5-pro', stream: true },
+      prompt: { characters: 'partstexthi'.length },
+      maxOutputTokens: 10,
+    });
+  });
+
+  test.each(['/v1/models', '/v1/messages/count_tokens', '/v1/responses/resp_1', '/v1/chat/completions/x', '/v1/files'])(
+    '%s is no call of a model',
+    (path) => expect(readEndpoint(path)).toBe(null),
+  );
+
+  test('images, audio, files and encrypted parts are not counted', () => {
+    const binary = 'A'.repeat(10_000);
+    const parts = [
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${binary}` } },
+      { type: 'input_audio', input_audio: { data: binary } },
+      { type: 'image', source: { type: 'base64', data: binary } },
+      { inlineData: { data: binary } },
+      { type: 'thinking', signature: binary },
+      `data:text/plain;base64,${binary}`,
+    ];
+    expect(read('/v1/messages', { model: 'm', messages: parts })?.prompt.characters).toBeLessThan(100);
+  });
+
+  test.each(['', 'null', '[]', '"x"', '{', '{"messages":7,"max_tokens":-1,"model":3}'])(
+    'the body %j has a size of zero',
+    (text) => {
+      const sized = readRequest({ api: 'openai-chat', model: null, stream: null }, parseBody(text));
+      expect(sized).toEqual({
+        call: { api: 'openai-chat', model: 'unknown', stream: false, user: null },
+        prompt: { characters: 0, tokens: 0, texts: [] },
+        maxOutputTokens: null,
+      });
+    },
+  );
+
+  test('a request that is nested very deeply is read without exhausting the stack', () => {
+    const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+    expect(
+      readRequest({ api: 'openai-chat', model: null, stream: null }, parseBody(`{"messages":${deep}}`)),
+    ).toBeDefined();
+  });
+});
+
+describe('the wish for the usage of a stream', () => {
+  test.each(['{"stream":true}', ' {\n}', '{"stream_options":{"other":1},"model":"m"}', '{"stream_options":null}'])(
+    'the body %j asks for the usage, and keeps its other fields',
+    (text) => {
+      const body = parseBody(text);
+      const changed = parseBody(withUsage(text, body!));
+      expect(asksForUsage(body!)).toBe(false);
+      expect(asksForUsage(changed!)).toBe(true);
+      expect(changed).toMatchObject({ ...body, stream_options: {} });
+    },
+  );
+});

@@ -1,0 +1,2 @@
+export { LimiterMetrics } from './limiter-metrics.js';
+export { openTelemetry, type OpenTelemetryListener, type OpenTelemetryOptions } from './opentelemetry.js';

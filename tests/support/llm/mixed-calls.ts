@@ -1,0 +1,196 @@
+import { memory } from '../../../src/backends/embedded/memory.js';
+import { Limit } from '../../../src/core/limit.js';
+import { limitFetch } from '../../../src/integrations/llm/index.js';
+import { LimiterMetrics } from '../../../src/integrations/telemetry/limiter-metrics.js';
+import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
+import { type ProviderCall, type ProviderPlan, startProvider, wordsIn } from '../../../src/testing/provider/index.js';
+import { CLIENTS } from './clients.js';
+import { consumedOf, MODEL } from './world.js';
+
+const CONCURRENCY = 24;
+const CAPACITY = 100_000_000;
+const SLOTS = 50;
+const MAX_OUTPUT = 60;
+/** The other clients drop a stream that is left by `break`, without cancelling it. */
+const CANCEL_ON_BREAK = ['openai chat', 'openai responses', 'anthropic', 'ai 6 chat', 'ai 6 responses'];
+
+/** One call, what the provider has counted, and what Headgate has charged for it. */
+export interface MixedCall {
+  readonly id: string;
+  readonly client: string;
+  readonly stream: boolean;
+  readonly intent: 'complete' | 'abort' | 'error';
+  readonly outcome: 'answered' | 'failed';
+  readonly charged: number;
+  /** null: the provider never got the call. */
+  readonly served: ProviderCall | null;
+}
+
+export interface MixedReport {
+  readonly calls: readonly MixedCall[];
+  readonly slotsHeld: number;
+  readonly leases: number;
+  readonly granted: number;
+  readonly ended: number;
+  readonly upstreamTokens: number;
+  readonly errors: readonly string[];
+  /** Everything that was printed, emitted or counted. */
+  readonly output: string;
+}
+
+type Random = () => number;
+
+/** The same calls for the same seed (mulberry32). */
+function seeded(seed: number): Random {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+interface Intention {
+  readonly id: string;
+  readonly client: string;
+  readonly stream: boolean;
+  readonly intent: MixedCall['intent'];
+  readonly abortAt: number;
+  readonly way: 'abort' | 'break';
+  readonly prompt: string;
+  readonly plan: ProviderPlan;
+}
+
+function intend(id: string, random: Random): Intention {
+  const names = Object.keys(CLIENTS);
+  const client = names[Math.floor(random() * names.length)]!;
+  const stream = random() < 0.3;
+  const draw = random();
+  const intent = draw < 0.1 ? 'abort' : draw < 0.15 ? 'error' : 'complete';
+  const outputTokens = 1 + Math.floor(random() * MAX_OUTPUT);
+  const error =
+    stream && random() < 0.4 ? { breakAfter: Math.floor(random() * outputTokens) } : { status: errorStatus(random) };
+  return {
+    id,
+    client,
+    stream,
+    intent,
+    abortAt: 1 + Math.floor(random() * outputTokens),
+    way: random() < 0.5 && CANCEL_ON_BREAK.includes(client) ? 'break' : 'abort',
+    prompt: Array.from({ length: 1 + Math.floor(random() * 80) }, (_, word) => `w${word}`).join(' '),
+    plan: { outputTokens, ...(intent === 'error' ? error : {}) },
+  };
+}
+
+function errorStatus(random: Random): number {
+  return [400, 500, 503, 529][Math.floor(random() * 4)]!;
+}
+
+/** Calls of all clients at once: 30 % streams, 10 % aborted, 5 % failing. Each call is an entity of its own below one key. */
+export async function runMixedCalls(count: number, seed: number): Promise<MixedReport> {
+  const random = seeded(seed);
+  const intentions = Array.from({ length: count }, (_, at) => intend(`call-${at}`, random));
+  const plans = new Map(intentions.map(({ id, plan }) => [id, plan]));
+  await using provider = await startProvider({ plan: ({ callId }) => plans.get(callId ?? '') ?? {} });
+  const metrics = new LimiterMetrics();
+  const output: string[] = [];
+  const errors: string[] = [];
+  let [granted, ended] = [0, 0];
+  await using limiter = await RateLimiter.open(memory(), {
+    limits: [Limit.perDay('rpm', CAPACITY), Limit.perDay('tpm', CAPACITY), Limit.concurrent('slots', SLOTS)],
+    onError: (error, where) => errors.push(`${where}: ${String(error)}`),
+    onEvent: (event) => {
+      metrics.onEvent(event);
+      output.push(JSON.stringify(event));
+      if (event.type === 'decision' && event.granted) granted += 1;
+      if (event.type === 'lease-end') ended += 1;
+    },
+  });
+  await limiter.entities.create({ id: 'upstream' });
+  for (const { id } of intentions) await limiter.entities.create({ id, parentId: 'upstream', cascade: true });
+
+  const outcomes = new Map<string, MixedCall['outcome']>();
+  const make = async (intention: Intention): Promise<void> => {
+    const { id, client, stream, intent, abortAt, way, prompt } = intention;
+    const controller = new AbortController();
+    const send: typeof fetch = async (input, init) => {
+      if (intent === 'abort' && !stream) setImmediate(() => controller.abort());
+      return fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), 'x-call-id': id } });
+    };
+    const limited = limitFetch(send, {
+      limiter,
+      entityId: id,
+      upstream: 'upstream',
+      measures: { rpm: 'calls', tpm: 'tokens', slots: 'calls' },
+      countTokens: wordsIn,
+      onError: (error, where) => errors.push(`${where}: ${String(error)}`),
+      onProviderThrottle: (throttle) => output.push(JSON.stringify(throttle)),
+    });
+    let chunks = 0;
+    const onChunk = (): boolean => {
+      chunks += 1;
+      if (intent !== 'abort' || chunks < abortAt) return true;
+      if (way === 'abort') controller.abort();
+      return way === 'abort';
+    };
+    const call = {
+      url: provider.url,
+      fetch: limited,
+      prompt,
+      max: MAX_OUTPUT,
+      stream,
+      signal: controller.signal,
+      onChunk,
+    };
+    try {
+      await CLIENTS[client]!(call);
+      outcomes.set(id, 'answered');
+    } catch (error) {
+      output.push(`${String(error)} ${error instanceof Error ? error.stack : ''}`);
+      outcomes.set(id, 'failed');
+    }
+    await limited.settled();
+  };
+  const queue = intentions.values();
+  await Promise.all(
+    Array.from({ length: CONCURRENCY }, async () => {
+      for (const intention of queue) await make(intention);
+    }),
+  );
+  while (provider.running > 0) await new Promise((resolve) => setImmediate(resolve));
+
+  const served = new Map(provider.calls.map((call) => [call.callId, call]));
+  const calls: MixedCall[] = [];
+  for (const { id, client, stream, intent } of intentions) {
+    const { tpm: charged } = await consumedOf(limiter, id, MODEL);
+    calls.push({ id, client, stream, intent, outcome: outcomes.get(id)!, charged, served: served.get(id) ?? null });
+  }
+  const upstream = await consumedOf(limiter, 'upstream', MODEL);
+  return {
+    calls,
+    slotsHeld: upstream.slots,
+    leases: (await limiter.leases.list()).items.length,
+    granted,
+    ended,
+    upstreamTokens: upstream.tpm,
+    errors,
+    output: [...output, ...errors, metrics.render()].join('\n'),
+  };
+}
+
+/** Sentences that name the calls whose charge is wrong. */
+export function wrongCharges({ calls }: MixedReport): readonly string[] {
+  return calls.flatMap(({ id, client, stream, intent, outcome, charged, served }) => {
+    const say = (expected: string): string[] => [
+      `${id} (${client}${stream ? ', stream' : ''}, ${intent}, ${outcome}, ${served?.end ?? 'never sent'}): ${charged}, expected ${expected}`,
+    ];
+    const cost = served === null || served.status !== 200 ? 0 : served.inputTokens + served.outputTokens;
+    if (served !== null && served.status !== 200) return charged === 0 ? [] : say('0');
+    // The usage has reached the client: it has read the whole answer.
+    if (intent === 'complete' || (intent === 'abort' && outcome === 'answered' && !stream)) {
+      return charged === cost && outcome === 'answered' ? [] : say(`${cost}`);
+    }
+    return charged >= cost ? [] : say(`at least ${cost}`);
+  });
+}
