@@ -53,13 +53,6 @@ export const limitView = v.object({
   capacity: v.pipe(wholeOrNull, v.description('null: unlimited.')),
   refillAmount: v.number(),
   refillPeriodMs: v.number(),
-  reserve: v.optional(
-    v.pipe(
-      v.record(v.string(), v.number()),
-      v.description('By priority class: the share of the capacity that must stay.'),
-    ),
-  ),
-  shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
 });
 
 export type LimitView = v.InferOutput<typeof limitView>;
@@ -70,17 +63,9 @@ const views = new WeakMap<Limit, LimitView>();
 export function viewLimit(limit: Limit): LimitView {
   const known = views.get(limit);
   if (known !== undefined) return known;
-  const { name: limitName, kind, capacity, refillAmount, refillPeriodMs, reserve, shadow } = limit;
-  const view = {
-    name: limitName,
-    text: String(limit),
-    kind,
-    capacity: finite(capacity),
-    refillAmount,
-    refillPeriodMs,
-    ...(reserve === undefined ? {} : { reserve: { ...reserve } }),
-    ...(shadow ? { shadow } : {}),
-  };
+  const { name: limitName, kind, capacity, refillAmount, refillPeriodMs } = limit;
+  const text = String(limit);
+  const view = { name: limitName, text, kind, capacity: finite(capacity), refillAmount, refillPeriodMs };
   views.set(limit, view);
   return view;
 }

@@ -59,11 +59,11 @@ describe('GET /v1/events', () => {
     server.close();
     const text = await response.text();
     await limiter.close();
-    return {
-      status: response.status,
-      entities: Array.from(text.matchAll(/"entityId":"([^"]+)"/g), ([, id]) => id),
-      text,
-    };
+    const data = Array.from(
+      text.matchAll(/^data: (.*)$/gm),
+      ([, line = '']) => JSON.parse(line) as { entityId?: string },
+    );
+    return { status: response.status, entities: data.flatMap(({ entityId }) => entityId ?? []), text };
   }
 
   test('a token for every namespace hears all of them, or the one that it names', async () => {
