@@ -1,5 +1,5 @@
 import { startEngine } from 'headgate/testing/dynamodb';
-import { deadlineIn } from '../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../src/machine-time.js';
 import { openTransport } from '../src/backends/dynamodb/client/open-transport.js';
 import { sdkTransport } from '../src/backends/dynamodb/client/sdk-transport.js';
 import type { Transport } from '../src/backends/dynamodb/client/transport.js';

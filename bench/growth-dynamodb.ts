@@ -1,6 +1,6 @@
 import { type Engine, startEngine } from 'headgate/testing/dynamodb';
 import { BucketShards } from '../src/backends/dynamodb/acquire/bucket-shards.js';
-import { deadlineIn } from '../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../src/machine-time.js';
 import { openTransport } from '../src/backends/dynamodb/client/open-transport.js';
 import { createDynamoDBBackend } from '../src/backends/dynamodb/dynamodb.js';
 import { DynamoDBExecutor } from '../src/backends/dynamodb/expressions/dynamodb-executor.js';

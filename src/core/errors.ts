@@ -220,6 +220,11 @@ export class BackendUnavailable extends HeadgateError<'backend.unavailable'> {
   }
 }
 
+/** How the store was unavailable; null for other errors. Stores may come from another copy of the package. */
+export function unavailableKind(error: unknown): UnavailableKind | null {
+  return isHeadgateError(error, 'backend.unavailable') ? (error as BackendUnavailable).kind : null;
+}
+
 export class AccessDenied extends HeadgateError<'backend.denied'> {
   constructor(message: string, options?: { readonly cause?: unknown }) {
     super('backend.denied', message, options);

@@ -120,11 +120,7 @@ export class App {
 
   async #perform(one: Operation, context: HonoContext, caller: Caller): Promise<Response> {
     const { raw } = context.req;
-    const input: Input = {
-      params: one.params === null ? null : parse('path', one.params, context.req.param()),
-      query: one.query === null ? null : parse('query', one.query, context.req.query()),
-      body: one.body === null ? null : parse('body', one.body, await readJson(raw, MAX_BODY_BYTES[one.role])),
-    };
+    const input = await readInput(one, context);
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     refuseOverrides(caller.token, one.overridesOf(input));
     const limiter = await this.#limiters.of(caller);
@@ -142,13 +138,7 @@ export class App {
       problemOf: (error) => this.#problemOf(error, one, caller, raw.signal),
     };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
-    if (stream !== undefined) {
-      if (raw.method !== 'HEAD') return new Response(stream, { headers: EVENT_STREAM });
-      // The answer to HEAD has no body: a stream that is not read would stay subscribed.
-      await stream.cancel();
-      return new Response(null, { headers: EVENT_STREAM });
-    }
-    return respond(body, status, headers);
+    return stream === undefined ? respond(body, status, headers) : respondWithEvents(stream, raw.method);
   }
 
   /** The caller and the namespace of a request. Throws unless the token allows the operation there. */
@@ -182,6 +172,21 @@ export class App {
     if (!isHeadgateError(error) && !signal.aborted) this.#options.onError(error, one.id);
     return errorProblem(error);
   }
+}
+
+async function readInput({ params, query, body, role }: Operation, { req }: HonoContext): Promise<Input> {
+  return {
+    params: params === null ? null : parse('path', params, req.param()),
+    query: query === null ? null : parse('query', query, req.query()),
+    body: body === null ? null : parse('body', body, await readJson(req.raw, MAX_BODY_BYTES[role])),
+  };
+}
+
+async function respondWithEvents(stream: ReadableStream<Uint8Array>, method: string): Promise<Response> {
+  if (method !== 'HEAD') return new Response(stream, { headers: EVENT_STREAM });
+  // The answer to HEAD has no body: a stream that is not read would stay subscribed.
+  await stream.cancel();
+  return new Response(null, { headers: EVENT_STREAM });
 }
 
 /** `no-transform` and the hint for nginx: a proxy must not hold events back. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../src/machine-time.js';
 import { failureOf } from '../../src/backends/dynamodb/client/failures.js';
 import { leanTransport } from '../../src/backends/dynamodb/client/lean/lean-transport.js';
 import { type Engine, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';

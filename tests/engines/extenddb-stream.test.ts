@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../src/machine-time.js';
 import { buildAuditKey } from '../../src/backends/dynamodb/table/keys.js';
 import { deleteItems } from '../../src/backends/dynamodb/client/batches.js';
 import { Limit } from '../../src/core/limit.js';

@@ -1,7 +1,7 @@
 import { createProgram } from '../../src/cli/run/program.js';
 import { buildShardKey, keyItem } from '../../src/backends/dynamodb/table/keys.js';
 import { number } from '../../src/backends/dynamodb/table/attributes.js';
-import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../src/machine-time.js';
 import { openTransport } from '../../src/backends/dynamodb/client/open-transport.js';
 import type { Table } from '../../src/backends/dynamodb/client/requests.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';

@@ -1,7 +1,7 @@
 import { DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RegistryCall } from '../../src/backend.js';
-import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../src/machine-time.js';
 import { readItem } from '../../src/backends/dynamodb/client/requests.js';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
 import { checkSchema, raiseVersion } from '../../src/backends/dynamodb/schema/schema.js';

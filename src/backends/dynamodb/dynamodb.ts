@@ -2,7 +2,7 @@ import type { Awaitable, Backend, Call, ConsumeRequest } from '../../backend.js'
 import { BucketCache } from './acquire/bucket-shards.js';
 import { charge } from './acquire/charge.js';
 import { adjust, consume, operate } from './acquire/consume.js';
-import { deadlineIn } from './client/deadline.js';
+import { deadlineIn } from '../../machine-time.js';
 import { extend } from './acquire/extend.js';
 import { everyLimit, judgeLevel } from './bucket/judge-level.js';
 import { DynamoDBExecutor } from './expressions/dynamodb-executor.js';

@@ -1,7 +1,7 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
-import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
+import { BackendUnavailable, isHeadgateError, unavailableKind } from '../../core/errors.js';
 import { isConsumed, refills } from '../../core/limit-kind.js';
 import { amountsOfKind, tellSlots } from '../lease/lease-events.js';
 import type { EpochMs } from '../../core/units.js';
@@ -83,8 +83,9 @@ function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
 /** Contention is not an outage: the ask is denied and can be retried. No policy may grant it. */
 function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
   if (!isHeadgateError(error, 'backend.unavailable')) throw error;
-  if (error instanceof BackendUnavailable && error.kind === 'closed') throw error;
-  if (error instanceof BackendUnavailable && error.kind === 'contended') {
+  const kind = unavailableKind(error);
+  if (kind === 'closed') throw error;
+  if (kind === 'contended') {
     return decisionOf(context, ask, { leaseId: null, levels: [] }, CONTENDED, 'store');
   }
   return decideWithoutStore(context, ask, error);

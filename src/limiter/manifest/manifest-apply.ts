@@ -2,7 +2,7 @@ import type { AdminCall, ConfigChange, EntityRecord } from '../../backend.js';
 import type { Comparison } from '../../core/manifest/compare-object.js';
 import type { ConfigLevel, OnUnavailable } from '../../core/config/config.js';
 import { compareLive, type LiveState, type ApplyPlan } from '../../core/manifest/diff.js';
-import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../../core/errors.js';
+import { ApplyStopped, isHeadgateError, unavailableKind } from '../../core/errors.js';
 import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
@@ -73,7 +73,8 @@ async function settle(context: Context, planned: Comparison): Promise<void> {
 }
 
 function isRace(error: unknown): boolean {
-  if (error instanceof BackendUnavailable) return error.kind === 'contended';
+  const kind = unavailableKind(error);
+  if (kind !== null) return kind === 'contended';
   return (['entity.exists', 'entity.missing', 'entity.conflict'] as const).some((code) => isHeadgateError(error, code));
 }
 

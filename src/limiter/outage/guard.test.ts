@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { BackendUnavailable } from '../../core/errors.js';
 import { fakeClock } from '../../testing/fake-clock.js';
 import { Guard } from './guard.js';
@@ -43,4 +43,16 @@ test('a failure that several calls share counts once for the breaker, and separa
   expect(() => guard.enter('acquire')).not.toThrow();
   for (let count = 0; count < 4; count++) await call(new BackendUnavailable('no answer', 'timeout'));
   expect(() => guard.enter('acquire')).toThrow('failed 5 times in a row');
+});
+
+test('a failure of a store that uses another copy of the package counts for the breaker', async () => {
+  vi.resetModules();
+  const other = await import('../../core/errors.js');
+  expect(other.BackendUnavailable).not.toBe(BackendUnavailable);
+  const guard = new Guard(fakeClock());
+  const fail = async (): Promise<never> => Promise.reject(new other.BackendUnavailable('out', 'connection'));
+  for (let count = 0; count < 5; count++) {
+    await expect(guard.call({ where: 'acquire', timeoutMs: null }, fail)).rejects.toMatchObject({ kind: 'connection' });
+  }
+  expect(() => guard.call({ where: 'acquire', timeoutMs: null }, fail)).toThrow('failed 5 times in a row');
 });

@@ -1,6 +1,6 @@
 import type { Awaitable } from '../../backend.js';
 import { type Clock, startTimer } from '../../clock.js';
-import { BackendUnavailable, isHeadgateError, type UnavailableKind } from '../../core/errors.js';
+import { BackendUnavailable, isHeadgateError, unavailableKind, type UnavailableKind } from '../../core/errors.js';
 import { closedError } from './closed-error.js';
 import { PendingCalls } from './pending-calls.js';
 
@@ -151,7 +151,8 @@ export class Guard {
 
   #count(error: unknown): void {
     if (this.#isClosed || !isHeadgateError(error)) return;
-    if (!(error instanceof BackendUnavailable && COUNTED.has(error.kind))) {
+    const kind = unavailableKind(error);
+    if (kind === null || !COUNTED.has(kind)) {
       // The error is an answer, which shows that the store works.
       this.#recover();
       return;

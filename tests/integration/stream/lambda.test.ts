@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { buildUsageKey } from '../../../src/backends/dynamodb/table/keys.js';
 import { decodeUsage, encodeNamespace } from '../../../src/backends/dynamodb/table/records.js';
 import { readItem, sendRepeatable } from '../../../src/backends/dynamodb/client/requests.js';

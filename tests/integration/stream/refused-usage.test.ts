@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { text } from '../../../src/backends/dynamodb/table/attributes.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { buildUsageKey } from '../../../src/backends/dynamodb/table/keys.js';
 import { decodeUsage, encodeUsage } from '../../../src/backends/dynamodb/table/records.js';
 import { readItem, send, type Table } from '../../../src/backends/dynamodb/client/requests.js';

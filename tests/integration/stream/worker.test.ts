@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { buildShardKey } from '../../../src/backends/dynamodb/table/keys.js';
 import { deleteItems } from '../../../src/backends/dynamodb/client/batches.js';
 import { ValidationError } from '../../../src/core/errors.js';

@@ -1,7 +1,7 @@
 import type { Backend } from '../../../src/backend.js';
 import { createTable } from '../../../src/backends/dynamodb/index.js';
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
 import { buildMerge, buildSplit } from './write-inputs.js';

@@ -1,5 +1,5 @@
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
-import { timeLeftMs } from '../../../src/backends/dynamodb/client/deadline.js';
+import { timeLeftMs } from '../../../src/machine-time.js';
 import { openTransport } from '../../../src/backends/dynamodb/client/open-transport.js';
 import type { Transport } from '../../../src/backends/dynamodb/client/transport.js';
 import type { LimiterOptions } from '../../../src/limiter/options.js';

@@ -3,7 +3,7 @@ import type { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-
 import { adjust, consume } from '../../../src/backends/dynamodb/acquire/consume.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { pauseShards } from '../../../src/backends/dynamodb/stores/pause-shards.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import type { Limit } from '../../../src/core/limit.js';
 import type { Part } from '../../oracle/model.js';
 import type { Rules } from '../../oracle/rules.js';

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { encodeUsage } from '../../../src/backends/dynamodb/table/records.js';
 import { Limit } from '../../../src/core/limit.js';
 import { NO_USAGE, windowStart } from '../../../src/core/usage/usage.js';

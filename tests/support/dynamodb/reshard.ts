@@ -1,6 +1,6 @@
 import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { sendRepeatable, type Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
 import { buildMerge, buildSplit } from './write-inputs.js';

@@ -3,7 +3,7 @@ import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-shard
 import { sendGroup, Shard } from '../../../src/backends/dynamodb/acquire/shard.js';
 import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import { PRESSURE } from '../../../src/backends/dynamodb/bucket/pressure.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
 import type { Operation, Operations } from '../../../src/backends/dynamodb/client/transport.js';
 import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';

@@ -1,5 +1,5 @@
 import { BucketShards } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import type { DynamoDBInternals } from '../../../src/backends/dynamodb/dynamodb.js';
 import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';

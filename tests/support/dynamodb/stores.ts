@@ -1,7 +1,7 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AdminCall, Call, RegistryChange } from '../../../src/backend.js';
 import { createTable } from '../../../src/backends/dynamodb/index.js';
-import type { Deadline } from '../../../src/backends/dynamodb/client/deadline.js';
+import type { Deadline } from '../../../src/machine-time.js';
 import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';
 import { createAuditStore } from '../../../src/backends/dynamodb/stores/audit.js';

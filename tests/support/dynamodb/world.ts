@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createTable } from '../../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { createDynamoDBBackend, type DynamoDBInternals } from '../../../src/backends/dynamodb/dynamodb.js';
 import { decodeShard, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { buildShardKey } from '../../../src/backends/dynamodb/table/keys.js';

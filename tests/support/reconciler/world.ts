@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Backend, Call, LevelAsk } from '../../../src/backend.js';
 import { createTable } from '../../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../src/machine-time.js';
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
 import { buildSettlement } from '../dynamodb/write-inputs.js';
 import { buildSplit } from '../dynamodb/write-inputs.js';

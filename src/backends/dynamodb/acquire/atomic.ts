@@ -5,7 +5,7 @@ import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import type { AskEntry } from '../bucket/group/entries.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';

@@ -1,6 +1,6 @@
 import { type AskedAmount, refuses } from '../../../core/bucket/decide.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import type { BucketShards } from './bucket-shards.js';
 import type { Shard } from './shard.js';

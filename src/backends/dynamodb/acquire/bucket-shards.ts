@@ -6,7 +6,7 @@ import { DEFAULT_LIFE_FACTOR } from '../bucket/shard-write.js';
 import type { BucketRef, Executor } from '../bucket/executor.js';
 import { LargestAsks, type PressureOptions } from '../bucket/pressure.js';
 import { revocationOf } from '../bucket/group/revocation.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import { Revocations } from './revocations.js';
 import { Shard } from './shard.js';

@@ -1,7 +1,7 @@
 import type { Call, LevelChange, LevelOperation, OperationResult } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { addAmounts } from '../../../core/bucket/portable.js';
 import { type ChangeEntry, type OperationEntry, refundsRates } from '../bucket/group/entries.js';
 import { divideChange, divideOperation, readLocation } from '../bucket/grant-location.js';

@@ -10,7 +10,7 @@ import { newBucketImage } from '../bucket/new-bucket.js';
 import { applyShardWrite, buildShardWrite } from '../bucket/shard-write.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
 import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Shard } from './shard.js';
 

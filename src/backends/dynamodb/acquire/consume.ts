@@ -19,7 +19,7 @@ import { givenBy } from './given-by.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
 import { changeLevel, operateLevel } from './change-level.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';

@@ -1,5 +1,5 @@
 import { BackendUnavailable } from '../../../core/errors.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 
 /** About two minutes in all. A longer outage is left to the operator and to the expiry of the lease. */
 const MAX_ATTEMPTS = 10;

@@ -6,7 +6,7 @@ import { planSettle } from '../bucket/settle/settle.js';
 import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from '../bucket/settle/settle-all.js';
 import { createWriteId, type WriteIds } from '../bucket/writes/record-write.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 
 /** After these attempts every shard is settled alone, and the reconciler adds the slots that are missing. */

@@ -27,7 +27,7 @@ import {
   type InjectedFault,
   startFaultProxy,
 } from '../../../testing/dynamodb/index.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { DynamoDBExecutor } from '../expressions/dynamodb-executor.js';
 import type { ShardImage } from '../table/items.js';
 import type { Table } from '../client/requests.js';

@@ -18,7 +18,7 @@ import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } f
 import type { Judgement } from '../bucket/group/group-draft.js';
 import { planGroup } from '../bucket/group/plan-group.js';
 import { Pressure, type PressureOptions } from '../bucket/pressure.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';

@@ -13,7 +13,7 @@ import { BackendUnavailable } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import type { Executor, WriteAnswer } from '../bucket/executor.js';
 import { PRESSURE } from '../bucket/pressure.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { BucketShards } from './bucket-shards.js';
 import { takeLevel } from './take-level.js';
 

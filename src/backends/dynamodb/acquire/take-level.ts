@@ -19,7 +19,7 @@ import { runningPause } from '../bucket/shard-pauses.js';
 import { readShards } from './bucket-images.js';
 import { type BucketShards, type Submitted, tuningOf } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import type { AskEntry, ResultOf } from '../bucket/group/entries.js';
 import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';

@@ -5,7 +5,7 @@ import type { LargestAsks } from '../bucket/pressure.js';
 import { isCold, maySplit, planMerge, planSplit } from '../bucket/split.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildMerge, buildSplit } from '../bucket/writes/write-split.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { type ShardImage, writtenAtMs } from '../table/items.js';
 import type { Shard } from './shard.js';
 

@@ -1,6 +1,6 @@
 import { BackendUnavailable } from '../../../core/errors.js';
 import { keyItem, type RecordKey } from '../table/keys.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import { errorOf } from './failures.js';
 import { sendRead, sendRepeatable, type Table } from './requests.js';
 import type { Item } from './transport.js';

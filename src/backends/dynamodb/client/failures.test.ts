@@ -13,7 +13,7 @@ import {
   SchemaMismatch,
   ValidationError,
 } from '../../../core/errors.js';
-import { deadlineIn } from './deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
 import { send } from './requests.js';
 import { leanTransport } from './lean/lean-transport.js';

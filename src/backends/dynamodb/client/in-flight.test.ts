@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { deadlineIn } from './deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { InFlight } from './requests.js';
 
 test('requests beyond the bound start in the order of their arrival, one for each that ends', async () => {

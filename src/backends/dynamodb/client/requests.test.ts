@@ -9,7 +9,7 @@ import {
 } from '../../../../tests/support/dynamodb/shard-engine.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
 import { keyItem, type RecordKey } from '../table/keys.js';
-import { deadlineIn } from './deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { deleteItems, readItems } from './batches.js';
 import { readItem, send, sendRepeatable, type Table } from './requests.js';
 import { sdkTransport } from './sdk-transport.js';

@@ -1,6 +1,6 @@
 import { BackendUnavailable, type HeadgateError } from '../../../core/errors.js';
 import { keyItem, type RecordKey } from '../table/keys.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
 import { LostAnswer } from './lost-answer.js';
 import type { Item, Operation, Operations, Transport } from './transport.js';

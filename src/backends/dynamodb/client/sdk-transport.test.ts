@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { stopTimers, until } from '../../../../tests/support/models/hand-time.js';
-import { deadlineIn } from './deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { failureOf } from './failures.js';
 import { sdkTransport } from './sdk-transport.js';
 

@@ -1,6 +1,6 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../../core/errors.js';
-import { type Deadline, timeLeftMs } from './deadline.js';
+import { type Deadline, timeLeftMs } from '../../../machine-time.js';
 import { readAnswerError } from './lost-answer.js';
 import { type Sending, sendOnceStack, withSending } from './send-once.js';
 import { StoreClock } from './store-clock.js';

@@ -1,5 +1,5 @@
 import { isHeadgateError } from '../../../core/errors.js';
-import type { Deadline } from './deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import type { RecordKey } from '../table/keys.js';
 import { MAX_KEYS, printKey, readBatch, readItems } from './batches.js';
 import { isOver, refusalOf, type Table, type Turn, turnUntil } from './requests.js';

@@ -27,7 +27,7 @@ import type {
 } from '@aws-sdk/client-dynamodb';
 import type { EpochMs } from '../../../core/units.js';
 import type { ClockNews } from './store-clock.js';
-import type { Deadline } from './deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 
 export type { AttributeValue };
 

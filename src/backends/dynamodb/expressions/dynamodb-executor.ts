@@ -3,7 +3,7 @@ import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketRef, Executor, TransactionAnswer, WriteAnswer } from '../bucket/executor.js';
 import type { Creation, RecordStep, RecordValue, RecordWrite, Update } from '../bucket/writes/record-write.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { errorOf, type Failure } from '../client/failures.js';
 import { readItem, send, type Table } from '../client/requests.js';
 import type { AttributeValue, Item } from '../client/transport.js';

@@ -1,6 +1,6 @@
 import { json, readJson, readText, text } from '../table/attributes.js';
 import { buildMigrationKey, keyItem } from '../table/keys.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';

@@ -1,4 +1,4 @@
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { sendRead, type Table } from '../client/requests.js';
 import { REQUEST_MS } from '../schema/retry.js';
 import { findingsOf, type IndexFinding } from './index-findings.js';

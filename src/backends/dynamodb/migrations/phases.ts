@@ -1,7 +1,7 @@
 import { InfrastructureError } from '../../../core/errors.js';
 import { buildSequenceKey, keyItem, type RecordKey } from '../table/keys.js';
 import { number, readKey } from '../table/attributes.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { readItems } from '../client/batches.js';
 import { sendRepeatable, type Table } from '../client/requests.js';

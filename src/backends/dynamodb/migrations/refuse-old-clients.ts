@@ -1,6 +1,6 @@
 import { json, readText, text } from '../table/attributes.js';
 import { keyItem } from '../table/keys.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import { OLD_VERSION_KEY } from '../schema/schema.js';

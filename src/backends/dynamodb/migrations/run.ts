@@ -1,5 +1,5 @@
 import { registerNamespace } from '../schema/create-table.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { buildNamespaceKey } from '../table/keys.js';
 import { readItem, type Table } from '../client/requests.js';
 import { beginMigration, finishMigration, raiseVersion, readVersion } from '../schema/schema.js';

@@ -1,6 +1,6 @@
 import { type Clock, completeClock, systemClock } from '../../../clock.js';
 import { ValidationError } from '../../../core/errors.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import type { Table } from '../client/requests.js';
 import { openTable } from '../schema/open-table.js';
 import { openTransport } from '../client/open-transport.js';

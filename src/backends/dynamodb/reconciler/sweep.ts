@@ -1,7 +1,7 @@
 import { buildBucketKey } from '../../../core/identifiers.js';
 import type { EpochMs } from '../../../core/units.js';
 import { readKey } from '../table/attributes.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { buildShardKey, index, parseShardKey } from '../table/keys.js';
 import { readItems } from '../client/batches.js';
 import type { Table } from '../client/requests.js';

@@ -1,5 +1,5 @@
 import type { EpochMs } from '../../../core/units.js';
-import { backOffMs, deadlineIn, pause } from '../client/deadline.js';
+import { backOffMs, deadlineIn, pause } from '../../../machine-time.js';
 import type { Failure } from '../client/failures.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import type { ShardImage } from '../table/items.js';

@@ -1,4 +1,4 @@
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import type { RecordWrite, Update } from '../bucket/writes/record-write.js';
 import { buildShardWrite } from '../bucket/shard-write.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';

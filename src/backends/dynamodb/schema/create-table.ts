@@ -1,6 +1,6 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { BackendUnavailable, InfrastructureError, SchemaMismatch } from '../../../core/errors.js';
-import { type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
+import { type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { type Answer, sendRead, sendRepeatable, type Table } from '../client/requests.js';
 import { hasVersion, refuseOlder, writeVersion } from './schema.js';

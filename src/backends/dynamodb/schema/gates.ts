@@ -2,7 +2,7 @@ import type { Awaitable, Call, NamespaceRecord, NamespaceStore, RegistryCall } f
 import { InfrastructureError, SchemaMismatch } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import { storeArgument } from '../address.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { readItem, type Table } from '../client/requests.js';
 import { checkSchema, type TableSchema } from './schema.js';
 import { SCHEMA_VERSION } from './schema-version.js';

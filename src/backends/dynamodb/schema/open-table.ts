@@ -1,5 +1,5 @@
 import { BackendUnavailable } from '../../../core/errors.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import type { Table } from '../client/requests.js';
 import { checkSchema, type TableSchema } from './schema.js';
 

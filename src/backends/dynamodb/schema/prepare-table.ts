@@ -1,6 +1,6 @@
 import { SchemaMismatch } from '../../../core/errors.js';
 import { type CreateTableOptions, finishTable, untilActive } from './create-table.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import type { Table } from '../client/requests.js';
 import { checkSchema, hasVersion, inspectVersion, raiseVersion, refuseOlder, type VersionRecord } from './schema.js';
 import { openTransport } from '../client/open-transport.js';

@@ -1,5 +1,5 @@
 import { isHeadgateError } from '../../../core/errors.js';
-import { pause } from '../client/deadline.js';
+import { pause } from '../../../machine-time.js';
 
 const FIRST_WAIT_MS = 200;
 const MAX_WAIT_MS = 5_000;

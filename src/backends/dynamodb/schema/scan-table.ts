@@ -1,5 +1,5 @@
 import { text } from '../table/attributes.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { REQUEST_MS, withRetries } from './retry.js';

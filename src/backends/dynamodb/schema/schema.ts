@@ -3,7 +3,7 @@ import type { EpochMs } from '../../../core/units.js';
 import { storeArgument } from '../address.js';
 import { buildNamespaceKey, keyItem, VERSION_KEY } from '../table/keys.js';
 import { number, readKey, readNumber, text } from '../table/attributes.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { MIN_CLIENT_VERSION, OLDEST_VERSION, SCHEMA_VERSION } from './schema-version.js';
 import { readOldRecord, OLD_RECORD_ATTRIBUTES } from './old-record.js';

@@ -1,7 +1,7 @@
 import type { AuditRecord, AuditStore, Page, PageRequest, RegistryCall } from '../../../backend.js';
 import { AUDIT_LIFE_MS } from '../../../core/usage/usage.js';
 import { readKey } from '../table/attributes.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { ownOrNothing } from '../table/foreign-record.js';
 import { AUDIT_PREFIX, buildAuditKey, index, SUFFIXES } from '../table/keys.js';
 import { decodeAudit } from '../table/records.js';

@@ -3,7 +3,7 @@ import { describePause } from '../../../core/config/paused-records.js';
 import { laterPause, type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
 import type { BucketCache } from '../acquire/bucket-shards.js';
 import { latestPause } from '../bucket/shard-pauses.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { readItem, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { requireOwn } from '../table/foreign-record.js';

@@ -5,7 +5,7 @@ import { add, type Int } from '../../../core/int.js';
 import { hasBalance } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketCache } from '../acquire/bucket-shards.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { buildReset } from '../bucket/writes/write-reset.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { renderAction } from '../expressions/dynamodb-executor.js';

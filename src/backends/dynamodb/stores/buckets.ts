@@ -6,7 +6,7 @@ import { add, type Int } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import { readKey } from '../table/attributes.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
 import { latestPause } from '../bucket/shard-pauses.js';

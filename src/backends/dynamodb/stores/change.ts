@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { AuditAction, RegistryChange } from '../../../backend.js';
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { encodeAudit } from '../table/records.js';
 import { sendRepeatable, type Table } from '../client/requests.js';

@@ -2,7 +2,7 @@ import type { AdminCall, Call, ConfigChange, ConfigRead, ConfigStore, LevelRecor
 import { planConfigChange } from '../../../core/config/config-change.js';
 import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config/config.js';
 import { readKey } from '../table/attributes.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../table/keys.js';
 import { ATTRIBUTE, decodePause, encodePause } from '../table/items.js';

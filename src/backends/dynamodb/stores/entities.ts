@@ -4,7 +4,7 @@ import { changedEntity } from '../../../core/config/changed-entity.js';
 import { refuseOtherVersion } from '../../../core/config/parents.js';
 import { describePause, newPausedEntity, refusePaused, withPause } from '../../../core/config/paused-records.js';
 import { type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../table/keys.js';
 import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../table/records.js';

@@ -1,6 +1,6 @@
 import { missingParent, refuseBadParent } from '../../../core/config/parents.js';
 import { MAX_CHAIN } from '../../../core/units.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildEntityKey, index } from '../table/keys.js';
 import { decodeChildren, decodeEntity } from '../table/records.js';

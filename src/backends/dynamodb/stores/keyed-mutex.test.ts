@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { stopTimers, until } from '../../../../tests/support/models/hand-time.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { KeyedMutex } from './keyed-mutex.js';
 
 const LONG_MS = 60_000;

@@ -1,5 +1,5 @@
 import { BackendUnavailable } from '../../../core/errors.js';
-import { type Deadline, timeLeftMs } from '../client/deadline.js';
+import { type Deadline, timeLeftMs } from '../../../machine-time.js';
 
 /** A waiter must fail before its caller's timeout, which would look like an outage of the store. */
 const MARGIN_MS = 25;

@@ -7,7 +7,7 @@ import type { ChangeEntry } from '../bucket/group/entries.js';
 import { type GroupPlan, planGroup } from '../bucket/group/plan-group.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildShardWrite } from '../bucket/shard-write.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import type { Table } from '../client/requests.js';
 import { renderAction } from '../expressions/dynamodb-executor.js';
 import type { NamespaceGate } from '../schema/gates.js';

@@ -5,7 +5,7 @@ import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../cor
 import { buildTwoPartCursor, pageOf, parseTwoPartCursor } from '../../../core/paging.js';
 import type { BucketCache } from '../acquire/bucket-shards.js';
 import { readLocation } from '../bucket/grant-location.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import type { Table } from '../client/requests.js';
 import { readKey } from '../table/attributes.js';
 import type { ShardImage } from '../table/items.js';

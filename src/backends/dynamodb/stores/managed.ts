@@ -3,7 +3,7 @@ import type { ManagedMark, ManagedStore } from '../../../backend.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { sameJson } from '../../../core/manifest/same-json.js';
 import { buildManagedRecordKey, keyItem, MANAGED_PREFIX } from '../table/keys.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { decodeManaged, encodeManaged } from '../table/records.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';

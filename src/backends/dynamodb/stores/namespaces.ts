@@ -10,7 +10,7 @@ import type {
 import { NamespaceNotFound } from '../../../core/errors.js';
 import { requireOrphan, requireRecoverable } from '../../../core/config/namespaces.js';
 import { text } from '../table/attributes.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { isForeign, requireOwn } from '../table/foreign-record.js';
 import {
   buildNamespaceIdKey,

@@ -7,7 +7,7 @@ import { newBucketImage } from '../bucket/new-bucket.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildPause } from '../bucket/writes/write-pause.js';
-import { backOffMs, type Deadline, pause as sleep, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, pause as sleep, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 
 /**

@@ -1,5 +1,5 @@
 import { readKey } from '../table/attributes.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import {
   buildEntityKey,
   buildSequenceKey,

@@ -1,7 +1,7 @@
 import type { QueryInput } from '@aws-sdk/client-dynamodb';
 import type { Awaitable, Page } from '../../../backend.js';
 import { text } from '../table/attributes.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 

@@ -2,7 +2,7 @@ import type { Call, UsageQuery, UsageRecord, UsageStore } from '../../../backend
 import { usageLifeMs } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import { readKey } from '../table/attributes.js';
-import { deadlineIn } from '../client/deadline.js';
+import { deadlineIn } from '../../../machine-time.js';
 import { buildEntityKey, buildUsagePrefix, index, printInstant, SUFFIXES } from '../table/keys.js';
 import { decodeUsage } from '../table/records.js';
 import { readItems } from '../client/batches.js';

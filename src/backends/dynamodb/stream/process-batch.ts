@@ -1,6 +1,6 @@
 import type { EpochMs } from '../../../core/units.js';
 import { USAGE_WINDOWS, type UsageWindow } from '../../../core/usage/usage.js';
-import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { REGISTRY } from '../table/keys.js';
 import type { Table } from '../client/requests.js';
 import { type Archive, archivedRecordOf, archiveRecord } from './archive/archive.js';

@@ -1,5 +1,5 @@
 import type { EpochMs } from '../../../core/units.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { buildSplit } from '../bucket/writes/write-split.js';
 import { errorOf } from '../client/failures.js';
 import { isForeign } from '../table/foreign-record.js';

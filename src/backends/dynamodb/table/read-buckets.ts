@@ -1,6 +1,6 @@
 import type { LevelRef } from '../../../backend.js';
 import type { Limit } from '../../../core/limit.js';
-import type { Deadline } from '../client/deadline.js';
+import type { Deadline } from '../../../machine-time.js';
 import { readItems } from '../client/batches.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';

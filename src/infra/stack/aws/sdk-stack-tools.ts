@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../../backends/dynamodb/client/deadline.js';
+import { pause } from '../../../machine-time.js';
 import { runMigrations } from '../../../backends/dynamodb/migrations/run.js';
 import { prepareTable, raiseTable, readTableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
 import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';

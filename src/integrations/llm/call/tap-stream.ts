@@ -56,17 +56,6 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
   else signal?.addEventListener('abort', onAbort);
   void endWhenIdle();
 
-  /** Some bodies of Node's `fetch` neither end nor fail if they are aborted after their last byte. */
-  const read = async (): ReturnType<typeof reader.read> => {
-    if (!failsOnAbort || signal === null) return reader.read();
-    const aborted = abortOf(signal);
-    try {
-      return await Promise.race([reader.read(), aborted.promise]);
-    } finally {
-      aborted.forget();
-    }
-  };
-
   const stream = new ReadableStream<T>(
     {
       pull: async (controller) => {
@@ -74,7 +63,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
           // A piece from which nothing is left to pass on does not answer the reader.
           for (let passed = 0; passed === 0;) {
             readMs = clock.now();
-            const { done, value } = await read();
+            const { done, value } = await (failsOnAbort ? readUnlessAborted(reader, signal) : reader.read());
             readMs = clock.now();
             const chunks = done ? observer.onDone() : observer.onChunk(value);
             for (const chunk of chunks) controller.enqueue(chunk);
@@ -117,13 +106,21 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
   }
 }
 
-/** Rejects with the reason of the signal. Must be forgotten, because a signal may outlive many chunks. */
-function abortOf(signal: AbortSignal): { readonly promise: Promise<never>; readonly forget: () => void } {
+/** Some bodies of Node's `fetch` neither end nor fail if they are aborted after their last byte. */
+async function readUnlessAborted<T>(
+  reader: ReadableStreamDefaultReader<T>,
+  signal: AbortSignal | null,
+): ReturnType<typeof reader.read> {
+  if (signal === null) return reader.read();
+  // A signal may outlive many chunks: its listener is removed after each of them.
   const over = new AbortController();
-  const promise = new Promise<never>((_, reject) => {
+  const aborted = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason);
     else signal.addEventListener('abort', () => reject(signal.reason), { signal: over.signal });
   });
-  promise.catch(() => {});
-  return { promise, forget: () => over.abort() };
+  try {
+    return await Promise.race([reader.read(), aborted]);
+  } finally {
+    over.abort();
+  }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import { readItem } from '../../../../src/backends/dynamodb/client/requests.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
 import {

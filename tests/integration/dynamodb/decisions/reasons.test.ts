@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import { buildShardKey, keyItem } from '../../../../src/backends/dynamodb/table/keys.js';
 import { send } from '../../../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../../../src/core/limit.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import { send, type Table } from '../../../../src/backends/dynamodb/client/requests.js';
 import { openTransport } from '../../../../src/backends/dynamodb/client/open-transport.js';
 import type { Operation, Operations } from '../../../../src/backends/dynamodb/client/transport.js';

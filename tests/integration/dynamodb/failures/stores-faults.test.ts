@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditRecord } from '../../../../src/backend.js';
 import { isHeadgateError } from '../../../../src/core/errors.js';
 import { Limit } from '../../../../src/core/limit.js';
-import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import { encodeUsage } from '../../../../src/backends/dynamodb/table/records.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
 import {

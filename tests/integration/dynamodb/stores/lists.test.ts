@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditRecord, Call, EntityRecord, UsageQuery, UsageRecord } from '../../../../src/backend.js';
-import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import { encodeUsage } from '../../../../src/backends/dynamodb/table/records.js';
 import { Limit } from '../../../../src/core/limit.js';
 import { AUDIT_LIFE_MS, usageLifeMs } from '../../../../src/core/usage/usage.js';

@@ -1,7 +1,7 @@
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTable } from '../../../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import type { Table } from '../../../../src/backends/dynamodb/client/requests.js';
 import { checkSchema } from '../../../../src/backends/dynamodb/schema/schema.js';
 import { tableDefinition } from '../../../../src/backends/dynamodb/table/table-definition.js';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Deadline } from '../deadline.js';
+import type { Deadline } from '../../../../machine-time.js';
 import { AnswerReader, type HttpAnswer } from './answer-reader.js';
 
 /** A request and what its sender waits for. */

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { stopTimers, until } from '../../../../../tests/support/models/hand-time.js';
-import { deadlineIn } from '../deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { failureOf } from '../failures.js';
 import { Connection } from './connection.js';
 import { Connections } from './connections.js';

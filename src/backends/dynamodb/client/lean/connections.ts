@@ -1,6 +1,6 @@
 import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { type Deadline, timeLeftMs } from '../deadline.js';
+import { type Deadline, timeLeftMs } from '../../../../machine-time.js';
 import type { HttpAnswer } from './answer-reader.js';
 import { Connection, type Exchange, hangUp, noConnection } from './connection.js';
 import { proxyAuthorization } from './proxy.js';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import { stopTimers, until } from '../../../../../tests/support/models/hand-time.js';
-import { deadlineIn } from '../deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { failureOf } from '../failures.js';
 import type { Transport } from '../transport.js';
 import { leanTransport, type LeanInternals } from './lean-transport.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseOutput } from './parse-output.js';
+import { parseOutput } from './lean-transport.js';
 
 /** What a parser does with a text: its value, or that it throws. */
 const readBy = (parse: (text: string) => unknown, text: string): unknown => {

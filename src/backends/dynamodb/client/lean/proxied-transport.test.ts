@@ -5,7 +5,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, type LookupFunction } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { stopTimers } from '../../../../../tests/support/models/hand-time.js';
-import { deadlineIn } from '../deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { failureOf } from '../failures.js';
 import type { Transport } from '../transport.js';
 import { leanTransport } from './lean-transport.js';

@@ -1,6 +1,6 @@
 import { buildEntityKey, index, keyItem, parseNamespaceId } from '../../table/keys.js';
 import { number, readText, text } from '../../table/attributes.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
 import { CHILDREN } from '../../table/records.js';
 import { readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';

@@ -2,7 +2,7 @@ import type { EntityRecord } from '../../../../backend.js';
 import { newPausedEntity, withPause } from '../../../../core/config/paused-records.js';
 import { laterPause } from '../../../../core/pause.js';
 import { sameJson } from '../../../../core/manifest/same-json.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
 import { readItem, sendRepeatable, type Table } from '../../client/requests.js';
 import { readOldRecord } from '../../schema/old-record.js';

@@ -1,5 +1,5 @@
 import { readKey } from '../../table/attributes.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { buildShardKey } from '../../table/keys.js';
 import { readItems } from '../../client/batches.js';
 import type { Table } from '../../client/requests.js';

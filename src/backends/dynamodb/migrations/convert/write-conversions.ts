@@ -1,5 +1,5 @@
 import { BackendUnavailable } from '../../../../core/errors.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
 import { sendRepeatable, type Table } from '../../client/requests.js';
 import type { Action } from '../../stores/actions.js';

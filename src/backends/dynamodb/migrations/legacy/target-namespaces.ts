@@ -1,7 +1,7 @@
 import { ValidationError } from '../../../../core/errors.js';
 import { checkNamespace } from '../../../../core/identifiers.js';
 import { registerNamespace } from '../../schema/create-table.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { readItem, type Table } from '../../client/requests.js';
 import { withRetries, REQUEST_MS } from '../../schema/retry.js';

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../../../../clock.js';
 import { ValidationError } from '../../../../core/errors.js';
 import { checkEntityId, checkResource } from '../../../../core/identifiers.js';
 import type { Int } from '../../../../core/int.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { requireOwn } from '../../table/foreign-record.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { decodeNamespace } from '../../table/records.js';

@@ -14,7 +14,7 @@ import {
   parseShardKey,
 } from '../../table/keys.js';
 import { number, text } from '../../table/attributes.js';
-import { deadlineIn, pause } from '../../client/deadline.js';
+import { deadlineIn, pause } from '../../../../machine-time.js';
 import { Expression } from '../../expressions/expression.js';
 import { errorOf } from '../../client/failures.js';
 import { decodeCounters, type ShardCounters } from '../../table/items.js';

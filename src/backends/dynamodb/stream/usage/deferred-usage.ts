@@ -1,6 +1,6 @@
 import type { UsageWindow } from '../../../../core/usage/usage.js';
 import type { EpochMs } from '../../../../core/units.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import type { Table } from '../../client/requests.js';
 import type { BucketChange } from '../decode.js';
 import { UsageFold } from './usage.js';

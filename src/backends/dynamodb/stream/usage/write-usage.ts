@@ -1,6 +1,6 @@
 import type { NamespaceRecord } from '../../../../backend.js';
 import { USAGE_WINDOWS } from '../../../../core/usage/usage.js';
-import { type Deadline, deadlineIn } from '../../client/deadline.js';
+import { type Deadline, deadlineIn } from '../../../../machine-time.js';
 import { buildAddUsage } from '../../expressions/add-usage.js';
 import { errorOf, isRefusedForEver } from '../../client/failures.js';
 import { ownOrNothing } from '../../table/foreign-record.js';

@@ -2,7 +2,7 @@ import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { EpochMs } from '../../../../core/units.js';
 import { buildWorkerKey, keyItem, WORKER_SHARD_PREFIX } from '../../table/keys.js';
 import { number, readKey, readNumber, readText, text } from '../../table/attributes.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
 import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';

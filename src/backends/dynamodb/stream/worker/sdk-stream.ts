@@ -1,6 +1,6 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb-streams';
 import { InfrastructureError } from '../../../../core/errors.js';
-import { deadlineIn } from '../../client/deadline.js';
+import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf, failureOf } from '../../client/failures.js';
 import { loopbackDefaults } from '../../client/loopback.js';
 import { LostAnswer } from '../../client/lost-answer.js';
