@@ -34,6 +34,15 @@ export type LiveEvent =
       readonly type: 'config-change';
       readonly data: { readonly by: string; readonly entityId: string | null; readonly resource: string | null };
     }
+  | {
+      readonly type: 'provider-throttle';
+      readonly data: {
+        readonly entityId: string;
+        readonly resource: string;
+        readonly dimension: string | null;
+        readonly retryAfterMs: number | null;
+      };
+    }
   | { readonly type: 'missed'; readonly data: { readonly count: number } };
 
 const KNOWN: ReadonlySet<string> = new Set<LiveEvent['type']>([
@@ -43,6 +52,7 @@ const KNOWN: ReadonlySet<string> = new Set<LiveEvent['type']>([
   'outage-begin',
   'outage-end',
   'config-change',
+  'provider-throttle',
   'missed',
 ]);
 

@@ -77,6 +77,17 @@ test('an outage lasts from its first event to its last, and missed events are co
   expect(activity.missed).toBe(7);
 });
 
+test('a refusal of a provider is listed with what it counts and its wait', () => {
+  const activity = new Activity(NOW);
+  const data = { entityId: 'key-1', resource: 'gpt-4', dimension: 'tokens', retryAfterMs: 1_500 };
+  activity.apply({ type: 'provider-throttle', data }, NOW);
+  activity.apply({ type: 'provider-throttle', data: { ...data, dimension: null, retryAfterMs: null } }, NOW);
+  expect(activity.changes.newest().map(({ text }) => text)).toEqual([
+    'key-1 on gpt-4: no wait stated',
+    'key-1 on gpt-4: tokens, for 1.5 s',
+  ]);
+});
+
 test('the chart shows at least a minute and at most its history', () => {
   const activity = new Activity(NOW);
   expect([1, 90, 9_999].map((seconds) => activity.secondsAt(NOW + seconds * 1_000))).toEqual([60, 90, 299]);

@@ -1,5 +1,6 @@
 import type { Decision, LiveEvent } from '../api/events.js';
 import type { PausedBy } from '../api/types.js';
+import { formatDuration } from './format.js';
 import { Durations } from './durations.js';
 import { LastItems } from './last-items.js';
 import { SecondRing } from './second-ring.js';
@@ -28,7 +29,7 @@ export interface Caller {
 
 export interface Change {
   readonly atMs: number;
-  readonly type: 'pause' | 'resume' | 'config-change' | 'outage-begin' | 'outage-end';
+  readonly type: 'pause' | 'resume' | 'config-change' | 'provider-throttle' | 'outage-begin' | 'outage-end';
   readonly text: string;
 }
 
@@ -87,6 +88,9 @@ export class Activity {
         return;
       case 'config-change':
         this.#change(atMs, event.type, nameOf(event.data));
+        return;
+      case 'provider-throttle':
+        this.#change(atMs, event.type, `${nameOf(event.data)}: ${throttleText(event.data)}`);
         return;
       case 'missed':
         this.missed += event.data.count;
@@ -149,6 +153,12 @@ function refusalsOf({ entityId, resource, reason, retryAfterMs, violations, paus
     level: one.entityId,
     retryAfterMs: one.retryAfterMs,
   }));
+}
+
+function throttleText(data: Extract<LiveEvent, { readonly type: 'provider-throttle' }>['data']): string {
+  const { dimension, retryAfterMs } = data;
+  const wait = retryAfterMs === null ? 'no wait stated' : `for ${formatDuration(retryAfterMs)}`;
+  return dimension === null ? wait : `${dimension}, ${wait}`;
 }
 
 interface Named {

@@ -30,6 +30,7 @@ const TITLES: Readonly<Record<Change['type'], string>> = {
   pause: 'paused',
   resume: 'resumed',
   'config-change': 'limits changed',
+  'provider-throttle': 'the provider refused',
   'outage-begin': 'outage began',
   'outage-end': 'the store answers again',
 };
