@@ -49,12 +49,13 @@ describe('the tarball', () => {
   test('the tarball contains the build, the licence and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
-        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|grafana\/headgate\.json|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|dist\/dashboard\/[\w-]+\.(?:css|svg)|grafana\/headgate\.json|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
           path,
         ),
     );
     expect(strangers).toEqual([]);
     expect(packedFiles().filter((path) => path.includes('.test.'))).toEqual([]);
+    expect(packedFiles().filter((path) => path.startsWith('dist/dashboard/'))).toHaveLength(3);
   });
 
   test('the tarball contains no path of the machine that built it', () => {
@@ -140,6 +141,11 @@ describe('the command line', () => {
     const path = join(consumer, 'node_modules/headgate/dist/cli/main.js');
     expect(statSync(path).mode & 0o111).toBe(0o111);
     expect(readFileSync(path, 'utf8').split('\n')[0]).toBe('#!/usr/bin/env node');
+  });
+
+  test('an installed package finds its dashboard', () => {
+    const script = `import { readDashboard } from 'headgate/server'; console.log([...readDashboard().keys()].length);`;
+    expect(node('--input-type=module', '-e', script)).toBe('3\n');
   });
 
   test('the tarball is smaller than 1.5 MB', () => {
