@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** What takes processes, minutes, the memory of the machine, or programs in Python: `npm run test:chaos`. */
+/** What takes processes, minutes, the memory of the machine, a browser, or programs in Python: `npm run test:chaos`. */
 export const CHAOS = [
   'tests/chaos/**/*.test.ts',
+  'tests/dashboard/**/*.test.ts',
   'tests/e2e/cli-stack-moto.test.ts',
   'tests/e2e/cli-stack.test.ts',
   'tests/e2e/first-use.test.ts',
@@ -85,7 +86,7 @@ export default defineConfig({
     // Engines are processes of their own: two workers keep two processors busy.
     maxWorkers: 2,
     projects: [
-      { test: { ...together, name: 'unit', include: ['src/**/*.test.ts'] } },
+      { test: { ...together, name: 'unit', include: ['src/**/*.test.ts', 'dashboard/src/**/*.test.ts'] } },
       {
         test: {
           ...together,

@@ -22,7 +22,21 @@ async function bundledPackages(): Promise<readonly string[]> {
     write: false,
     logLevel: 'silent',
   });
-  const names = Object.keys(metafile.inputs).map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]);
+  const dashboard = await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['dashboard/src/main.tsx', 'dashboard/src/style.css'],
+    outdir: 'out',
+    bundle: true,
+    format: 'esm',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  const names = [...Object.keys(metafile.inputs), ...Object.keys(dashboard.metafile.inputs)].map(
+    (path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1],
+  );
   return [...new Set(names.filter((name) => name !== undefined))].toSorted();
 }
 

@@ -46,23 +46,28 @@ describe('the tarball', () => {
     expect(scripts['prepack']).toBe('npm run build');
   });
 
-  test('the tarball contains the build, the licence and the manifest, and nothing else', () => {
+  test('the tarball contains the build, the pages for users, the licences and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
-        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|grafana\/headgate\.json|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|dist\/dashboard\/[\w-]+\.(?:css|svg)|grafana\/headgate\.json|docs\/(?:(?:backends|guide|operate)\/)?[\w-]+\.md|LICENSE|THIRD-PARTY-LICENSES\.txt|(?:README|CHANGELOG|SECURITY|SKILL)\.md|llms\.txt|package\.json)$/.test(
           path,
         ),
     );
     expect(strangers).toEqual([]);
     expect(packedFiles().filter((path) => path.includes('.test.'))).toEqual([]);
+    expect(packedFiles().filter((path) => path.startsWith('dist/dashboard/'))).toHaveLength(3);
   });
 
   test('the tarball contains no path of the machine that built it', () => {
+    // Pages may show paths and addresses as examples.
+    const isBuilt = (path: string): boolean => !/\.(?:md|txt)$/.test(path);
     const machine = [ROOT, 'file://', '/home/', '/Users/'];
-    const found = packedFiles().filter((path) => {
-      const text = readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8');
-      return machine.some((part) => text.includes(part));
-    });
+    const found = packedFiles()
+      .filter(isBuilt)
+      .filter((path) => {
+        const text = readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8');
+        return machine.some((part) => text.includes(part));
+      });
     expect(found).toEqual([]);
   });
 
@@ -140,6 +145,11 @@ describe('the command line', () => {
     const path = join(consumer, 'node_modules/headgate/dist/cli/main.js');
     expect(statSync(path).mode & 0o111).toBe(0o111);
     expect(readFileSync(path, 'utf8').split('\n')[0]).toBe('#!/usr/bin/env node');
+  });
+
+  test('an installed package finds its dashboard', () => {
+    const script = `import { readDashboard } from 'headgate/server'; console.log([...readDashboard().keys()].length);`;
+    expect(node('--input-type=module', '-e', script)).toBe('3\n');
   });
 
   test('the tarball is smaller than 1.5 MB', () => {

@@ -127,6 +127,7 @@ export class App {
     const asked: Asked = {
       limiter,
       token: caller.token,
+      namespace: caller.namespace,
       // Made when it is first read, and most asks never read it.
       get signal() {
         return raw.signal;

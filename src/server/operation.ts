@@ -11,6 +11,8 @@ export interface Asked {
   readonly limiter: RateLimiter;
   /** null: the server has no tokens and listens on the loopback interface only. */
   readonly token: AccessToken | null;
+  /** The namespace of `limiter`. */
+  readonly namespace: string;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   /** Aborts when the server ends before a wait does. */

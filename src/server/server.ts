@@ -4,6 +4,8 @@ import { checkOneOf } from '../limiter/options.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { AccessToken } from './access-token.js';
 import { type AccessEntry, App } from './app.js';
+import type { DashboardFiles } from './dashboard-files.js';
+import { addDashboard } from './dashboard-routes.js';
 import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
@@ -23,6 +25,8 @@ export interface ServerOptions {
   readonly events?: EventHub;
   /** Prints `/metrics`. Default: there is no such route. */
   readonly metrics?: { render(): string };
+  /** The dashboard, as `readDashboard` returns it. It is served at `/dashboard/`. Default, and null: there is no such route. */
+  readonly dashboard?: DashboardFiles | null;
   /** The format of the rate-limit fields of decisions. Default: `draft-10`. */
   readonly headers?: HeaderFormat;
   /**
@@ -95,6 +99,8 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
   if (metrics !== undefined) {
     addPage('/metrics', true, () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
   }
+  const { dashboard = null } = options;
+  if (dashboard !== null) addDashboard(app.router, dashboard);
   const isOpen = tokens.length === 0;
   return {
     fetch: (request) => {

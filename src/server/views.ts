@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Awaitable } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
-import type { PausedBy } from '../core/pause.js';
+import type { PausedBy, PauseView } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
 import { finite, limitView, viewLimit } from './schemas.js';
 
@@ -15,6 +15,16 @@ export const pauseView = v.object({
 
 export function viewPausedBy({ until, ...pause }: PausedBy): v.InferOutput<typeof pauseView> {
   return { ...pause, until: until?.toISOString() ?? null };
+}
+
+/** A pause that is stored with an entity or a bucket. */
+export const storedPauseView = v.pipe(
+  v.object({ until: v.pipe(v.nullable(v.string()), v.description('null: until it is resumed.')), reason: v.string() }),
+  v.description('The stored pause, which may have ended. Left out if there is none.'),
+);
+
+export function viewStoredPause(pause: PauseView | undefined) {
+  return pause === undefined ? {} : { paused: { until: pause.until?.toISOString() ?? null, reason: pause.reason } };
 }
 
 /** The state of one limit of one level. */

@@ -49,10 +49,14 @@ test('headgate serve answers an acquire, and ends in order at SIGTERM', async ()
 });
 
 test('the demo prints commands that work, and shows the traffic of its fleet', async () => {
-  const { child, lines, ended } = await start(['--demo'], (line) => line.includes('acme/batch  '));
-  const urls = lines.flatMap((line) => Array.from(line.matchAll(/curl -s '?(http:[^' ]+)/g), ([, url]) => url ?? ''));
+  const { child, lines, ended, url } = await start(['--demo'], (line) => line.includes('acme/batch  '));
+  expect(lines[0]).toBe(`Dashboard: ${url}/dashboard/`);
+  expect(await (await fetch(`${url}/`)).text()).toContain('<title>Headgate</title>');
+  const urls = lines.flatMap((line) =>
+    Array.from(line.matchAll(/curl -s '?(http:[^' ]+)/g), ([, example]) => example ?? ''),
+  );
   expect(urls).toHaveLength(3);
-  for (const url of urls.slice(1)) expect((await fetch(url)).status).toBe(200);
+  for (const example of urls.slice(1)) expect((await fetch(example)).status).toBe(200);
   const body = /-d '([^']+)'/.exec(lines.join('\n'))?.[1] ?? '';
   const acquired = await fetch(urls[0] ?? '', { method: 'POST', body });
   expect([200, 429]).toContain(acquired.status);

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { Limit } from '../../core/limit.js';
 import type { ConfigLevelRef, ConfigView } from '../../limiter/api/config-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { operation } from '../operation.js';
@@ -16,8 +17,29 @@ import {
 
 const policy = v.picklist(['block', 'allow', 'local']);
 
+/** A limit of a config: with its options, which no bucket stores. */
+const configuredLimit = v.object({
+  ...limitView.entries,
+  reserve: v.optional(
+    v.pipe(
+      v.record(v.string(), v.number()),
+      v.description('By priority class: the share of the capacity that must stay.'),
+    ),
+  ),
+  shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
+});
+
+function viewConfigured(limit: Limit): v.InferOutput<typeof configuredLimit> {
+  const { reserve, shadow } = limit;
+  return {
+    ...viewLimit(limit),
+    ...(reserve === undefined ? {} : { reserve: { ...reserve } }),
+    ...(shadow ? { shadow } : {}),
+  };
+}
+
 const configView = v.object({
-  limits: v.array(limitView),
+  limits: v.array(configuredLimit),
   onUnavailable: v.pipe(v.nullable(policy), v.description('The outage policy; only the system level has one.')),
 });
 
@@ -35,7 +57,7 @@ function refOf({ entityId: entity, resource: name }: Level): ConfigLevelRef {
 
 function viewConfig(config: ConfigView | null) {
   const { limits = [], onUnavailable = null } = config ?? {};
-  return { limits: limits.map(viewLimit), onUnavailable };
+  return { limits: limits.map(viewConfigured), onUnavailable };
 }
 
 const change = v.strictObject({
@@ -113,13 +135,13 @@ export const configOperations = [
     summary: 'The limits that an entity has on a resource, and the level that they come from.',
     query: v.object({ entityId, resource }),
     answer: v.object({
-      limits: v.array(limitView),
+      limits: v.array(configuredLimit),
       configSource: v.nullable(v.string()),
       onUnavailable: policy,
     }),
     async handle({ limiter }, { query }) {
       const { limits, configSource, onUnavailable } = await limiter.config.resolve(query.entityId, query.resource);
-      return { body: { limits: limits.map(viewLimit), configSource, onUnavailable } };
+      return { body: { limits: limits.map(viewConfigured), configSource, onUnavailable } };
     },
   }),
   operation({

@@ -3,6 +3,7 @@ import { EntityNotFound } from '../../core/errors.js';
 import type { Entity } from '../../limiter/api/entities-api.js';
 import { operation } from '../operation.js';
 import { entityId, page, pageOf, pageOptions, present } from '../schemas.js';
+import { storedPauseView, viewStoredPause } from '../views.js';
 import { strictRecord } from '../strict-record.js';
 
 const metadata = strictRecord(v.string(), v.unknown());
@@ -12,15 +13,32 @@ const entityView = v.object({
   name: v.nullable(v.string()),
   parentId: v.nullable(v.string()),
   cascade: v.boolean(),
+  bypass: v.optional(v.pipe(v.literal(true), v.description('The limits of its own level refuse nothing.'))),
   metadata,
   version: v.number(),
   createdAt: v.string(),
+  paused: v.optional(storedPauseView),
 });
 
 const idParam = v.object({ id: entityId });
 
-function viewEntity({ id, name, parentId, cascade, metadata: data, version, createdAt }: Entity) {
-  return { id, name, parentId, cascade, metadata: { ...data }, version, createdAt: createdAt.toISOString() };
+function viewEntity({ id, name, parentId, cascade, bypass, metadata: data, version, createdAt, paused }: Entity) {
+  return {
+    id,
+    name,
+    parentId,
+    cascade,
+    ...(bypass === true ? { bypass } : {}),
+    metadata: { ...data },
+    version,
+    createdAt: createdAt.toISOString(),
+    ...viewStoredPause(paused),
+  };
+}
+
+/** Whether the id or the name contains the text, in any case. */
+function matches({ id, name }: Entity, lowerText: string): boolean {
+  return id.toLowerCase().includes(lowerText) || (name ?? '').toLowerCase().includes(lowerText);
 }
 
 export const entityOperations = [
@@ -51,16 +69,32 @@ export const entityOperations = [
     method: 'get',
     path: '/v1/entities',
     role: 'admin',
-    summary: 'The entities that have a record, or the children of one.',
-    query: v.object({ parentId: v.optional(entityId), ...page }),
+    summary: 'The entities that have a record, the children of one, or one.',
+    query: v.object({
+      id: v.optional(v.pipe(entityId, v.description('Only this entity: an empty page if it has no record.'))),
+      parentId: v.optional(entityId),
+      search: v.optional(
+        v.pipe(
+          v.string(),
+          v.maxLength(256),
+          v.description('Keeps those of the page whose id or name has this text: a page may be empty with a next one.'),
+        ),
+      ),
+      ...page,
+    }),
     answer: pageOf(entityView),
     async handle({ limiter }, { query }) {
-      const { parentId } = query;
+      const { id, parentId, search = '' } = query;
+      if (id !== undefined) {
+        const entity = await limiter.entities.get(id);
+        return { body: { items: entity === null ? [] : [viewEntity(entity)], next: null } };
+      }
       const options = pageOptions(query);
       const { items, next } = await (parentId === undefined
         ? limiter.entities.list(options)
         : limiter.entities.children(parentId, options));
-      return { body: { items: items.map(viewEntity), next } };
+      const found = search === '' ? items : items.filter((entity) => matches(entity, search.toLowerCase()));
+      return { body: { items: found.map(viewEntity), next } };
     },
   }),
   operation({

@@ -7,6 +7,7 @@ import { leaseOperations } from './leases.js';
 import { limitsFileOperations } from './limits-file.js';
 import { liveOperations } from './live.js';
 import { namespaceOperations } from './namespaces.js';
+import { sessionOperations } from './session.js';
 import { spendingOperations } from './spending.js';
 
 /** Every operation of the API. Routes, the OpenAPI document and the access tests are made from this table. */
@@ -20,4 +21,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...namespaceOperations,
   ...limitsFileOperations,
   ...liveOperations,
+  ...sessionOperations,
 ];

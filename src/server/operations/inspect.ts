@@ -5,6 +5,7 @@ import type { BucketView } from '../../limiter/api/buckets-api.js';
 import type { Usage, UsageRange } from '../../limiter/api/usage-api.js';
 import { operation } from '../operation.js';
 import { entityId, finite, instant, limitView, page, pageOf, pageOptions, resource, viewLimit } from '../schemas.js';
+import { storedPauseView, viewStoredPause } from '../views.js';
 
 const bucketView = v.object({
   entityId: v.string(),
@@ -13,15 +14,16 @@ const bucketView = v.object({
   holders: v.number(),
   acquires: v.number(),
   expired: v.number(),
+  paused: v.optional(storedPauseView),
 });
 
-function viewBucket({ limits, entityId: entity, resource: name, holders, acquires, expired }: BucketView) {
+function viewBucket({ limits, entityId: entity, resource: name, holders, acquires, expired, paused }: BucketView) {
   const views = limits.map(({ limit, available, consumed }) => ({
     limit: viewLimit(limit),
     available: finite(available),
     consumed,
   }));
-  return { entityId: entity, resource: name, limits: views, holders, acquires, expired };
+  return { entityId: entity, resource: name, limits: views, holders, acquires, expired, ...viewStoredPause(paused) };
 }
 
 function ownerOf(query: { readonly entityId?: string | undefined; readonly resource?: string | undefined }) {
@@ -83,6 +85,16 @@ const auditView = v.object({
 
 function viewAudit({ at, ...event }: AuditEvent) {
   return { ...event, at: at.toISOString() };
+}
+
+/** The store lists the oldest first, so that all items are read to find the newest. */
+async function readNewest<T>(items: AsyncIterable<T>, count: number): Promise<readonly T[]> {
+  let newest: T[] = [];
+  for await (const item of items) {
+    newest.push(item);
+    if (newest.length >= 2 * count) newest = newest.slice(-count);
+  }
+  return newest.slice(-count);
 }
 
 export const inspectOperations = [
@@ -178,17 +190,28 @@ export const inspectOperations = [
       entityId: v.optional(entityId),
       resource: v.optional(resource),
       system: v.optional(v.literal('true')),
+      last: v.optional(
+        v.pipe(
+          v.string(),
+          v.regex(/^(?:[1-9]\d{0,2}|1000)$/),
+          v.description('Only the newest so many: 1 to 1000. Reads all changes to find them, and has no next page.'),
+        ),
+      ),
       ...page,
     }),
     answer: pageOf(auditView),
     async handle({ limiter }, { query }) {
-      const { entityId: entity, resource: name, system } = query;
-      const { items, next } = await limiter.audit.list({
+      const { entityId: entity, resource: name, system, last } = query;
+      const subject = {
         ...(entity === undefined ? {} : { entityId: entity }),
         ...(name === undefined ? {} : { resource: name }),
         ...(system === undefined ? {} : { system: true }),
-        ...pageOptions(query),
-      });
+      };
+      if (last !== undefined) {
+        const newest = await readNewest(limiter.audit.list({ ...subject, limit: 1_000 }), Number(last));
+        return { body: { items: newest.map(viewAudit), next: null } };
+      }
+      const { items, next } = await limiter.audit.list({ ...subject, ...pageOptions(query) });
       return { body: { items: items.map(viewAudit), next } };
     },
   }),

@@ -1,5 +1,41 @@
 import * as v from 'valibot';
+import { Refusal } from '../access.js';
+import { type AccessToken, coversEntity, coversNamespace, EVERY_NAMESPACE } from '../access-token.js';
+import type { ServerEvent } from '../event-hub.js';
 import { operation } from '../operation.js';
+import { serverProblem } from '../problem.js';
+import { namespaceName, pageOf } from '../schemas.js';
+
+const LONGEST_MS = 30_000;
+
+const waitingView = v.object({
+  entityId: v.string(),
+  resource: v.string(),
+  limit: v.string(),
+  priority: v.nullable(v.string()),
+  depth: v.pipe(v.number(), v.description('How many calls wait.')),
+  oldestWaitMs: v.number(),
+});
+
+/** Which events a token may see, in one namespace; null: in every namespace. */
+function wantedBy(token: AccessToken | null, namespace: string | null) {
+  return ({ data }: ServerEvent): boolean => {
+    const { namespace: of, entityId } = data as { readonly namespace?: string; readonly entityId?: string | null };
+    // An event without a namespace concerns the store: its text may name addresses.
+    if (of === undefined) return token === null || token.role === 'admin';
+    if (namespace !== null && of !== namespace) return false;
+    return token?.entityPrefix === undefined || (typeof entityId === 'string' && coversEntity(token, entityId));
+  };
+}
+
+/** The namespace whose events a request gets; null: every namespace. */
+function scopeOf(token: AccessToken | null, asked: string | undefined): string | null {
+  if (token !== null && asked !== undefined && !coversNamespace(token, asked)) {
+    throw new Refusal(serverProblem('access.denied', 'The token is for another namespace'));
+  }
+  if (asked !== undefined) return asked;
+  return token === null || token.namespace === EVERY_NAMESPACE ? null : token.namespace;
+}
 
 export const liveOperations = [
   operation({
@@ -7,10 +43,40 @@ export const liveOperations = [
     group: 'live',
     method: 'get',
     path: '/v1/events',
-    role: 'admin',
-    wholeStore: true,
-    summary: 'Decisions, outages and changes of this server as server-sent events.',
+    role: 'app',
+    summary: 'Decisions, outages and changes of this server as server-sent events: those that the token covers.',
+    query: v.object({
+      namespace: v.optional(v.pipe(namespaceName, v.description('Default: every namespace that the token reaches.'))),
+      forMs: v.optional(
+        v.pipe(
+          v.string(),
+          v.regex(/^\d{1,5}$/),
+          v.description(
+            `Ends the stream after this time, at most ${LONGEST_MS}: for clients behind a proxy that buffers.`,
+          ),
+        ),
+      ),
+    }),
     answer: v.pipe(v.string(), v.description('text/event-stream')),
-    handle: ({ events, signal }) => Promise.resolve({ body: '', stream: events.stream(signal) }),
+    handle: async ({ events, signal, token }, { query: { namespace, forMs } }) => {
+      const isWanted = wantedBy(token, scopeOf(token, namespace));
+      if (forMs === undefined) return { body: '', stream: events.stream(signal, isWanted) };
+      const end = AbortSignal.timeout(Math.min(LONGEST_MS, Number(forMs)));
+      return { body: '', stream: events.stream(AbortSignal.any([signal, end]), isWanted) };
+    },
+  }),
+  operation({
+    id: 'waiting',
+    group: 'live',
+    method: 'get',
+    path: '/v1/waiting',
+    role: 'admin',
+    summary: 'The calls of this server that wait: one line for each limit and priority class.',
+    answer: pageOf(waitingView),
+    handle: async ({ limiter, namespace }) => {
+      // The limiter of a token that has made no other call is not open yet, and would know of no waiting call.
+      const opened = await limiter.in(namespace);
+      return { body: { items: opened.waiting().map((line) => ({ ...line })), next: null } };
+    },
   }),
 ] as const;

@@ -130,7 +130,7 @@ const tokenFields = {
 /** The JSON of each command by docs/guide/cli.md, written independently of the types in `src/cli/commands/`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ...STACK_SHAPES,
-  serve: record({ url: text, store: text, namespace: text, tokens: count }),
+  serve: record({ url: text, dashboard: nullable(text), store: text, namespace: text, tokens: count }),
   'token create': record({ ...tokenFields, file: text, secret: text }),
   'token list': record({ file: text, tokens: listOf(record(tokenFields)) }),
   'token revoke': record({ file: text, revoked: text }),

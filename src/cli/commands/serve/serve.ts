@@ -23,6 +23,8 @@ interface ServeFlags extends GlobalOptions {
 /** `--json` of `serve`, one line when it listens */
 export interface ServeShape {
   readonly url: string;
+  /** null: the dashboard was not built. */
+  readonly dashboard: string | null;
   readonly store: string;
   readonly namespace: string;
   readonly tokens: number;
@@ -47,14 +49,14 @@ export const define: Definition = (command, context) => {
 
 /** Serves until the process is interrupted. Requests in flight are answered first. */
 async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<void> {
-  const [{ serve, EventHub }, { LimiterMetrics }, { openStore }] = await Promise.all([
+  const [{ serve, EventHub, readDashboard, DASHBOARD_PATH }, { LimiterMetrics }, { openStore }] = await Promise.all([
     import('../../../server/index.js'),
     import('../../../integrations/telemetry/limiter-metrics.js'),
     import('../../run/open-store.js'),
   ]);
   const demo = asked.demo === true ? await import('./demo/demo.js') : null;
   const flags = demo === null ? asked : { ...asked, store: asked.store ?? demo.demoStore() };
-  const [events, metrics] = [new EventHub(), new LimiterMetrics()];
+  const [events, metrics, dashboard] = [new EventHub(), new LimiterMetrics(), readDashboard()];
   const tokens = await tokensOf(flags, terminal.env);
   const note = (text: string): void => terminal.err(`headgate: ${text}\n`);
   const limits = (flags.limit ?? []).map((text) => Limit.parse(text));
@@ -78,6 +80,7 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
         tokens,
         events,
         metrics,
+        dashboard,
         headers: flags.headers,
         protectService: flags.protectService === true,
         onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
@@ -86,7 +89,14 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
     const server = await (demo === null
       ? listen(portOf(flags.port))
       : listenAnywhere(listen, portOf(flags.port), note));
-    const shape: ServeShape = { url: server.url, store: address, namespace, tokens: tokens.length };
+    const dashboardUrl = dashboard === null ? null : `${server.url}${DASHBOARD_PATH}/`;
+    const shape: ServeShape = {
+      url: server.url,
+      dashboard: dashboardUrl,
+      store: address,
+      namespace,
+      tokens: tokens.length,
+    };
     terminal.out(
       flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape, demo?.demoCommands(server.url))}\n`,
     );
@@ -151,12 +161,16 @@ function portOf(text: string): number {
   throw new ValidationError('port', 'a whole number from 0 to 65535', text);
 }
 
-function describe({ url, store, tokens }: ServeShape, examples: readonly string[] = [exampleOf(url)]): string {
+function describe(
+  { url, dashboard, store, tokens }: ServeShape,
+  examples: readonly string[] = [exampleOf(url)],
+): string {
   const access =
     tokens === 0
       ? 'no tokens: it listens on this machine only, and every caller may do everything'
       : `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
   return [
+    ...(dashboard === null ? [] : [`Dashboard: ${dashboard}`, '']),
     `Headgate serves ${store} at ${url} (${access})`,
     `  API           ${url}/docs`,
     `  OpenAPI 3.1   ${url}/openapi.json`,

@@ -1,0 +1,94 @@
+import { useState } from 'preact/hooks';
+import type { PlanView } from '../api/types.js';
+import { formatValue } from '../model/format.js';
+import { diffValues } from '../model/value-diff.js';
+import { api } from '../state/session.js';
+import { ActionResult } from '../ui/action-result.js';
+import { Area } from '../ui/field.js';
+import { DiffList } from '../ui/diff-list.js';
+import { Panel } from '../ui/panel.js';
+import { useAction } from '../ui/use-action.js';
+
+/** A limits file as JSON: paste it, see its plan, apply it. */
+export function LimitsFile({ onChanged }: { readonly onChanged: () => void }) {
+  const [text, setText] = useState('');
+  const [planned, setPlanned] = useState<{ readonly text: string; readonly plan: PlanView } | null>(null);
+  const action = useAction();
+  const plan = planned?.text === text ? planned.plan : null;
+  const load = (): void =>
+    action.run(async () => {
+      setText(JSON.stringify(await api.value.get('/v1/limits/export'), null, 2));
+      return 'This is the limits file of the namespace as it is now.';
+    });
+  const makePlan = (): void =>
+    action.run(async () => {
+      const made = await api.value.send<PlanView>('POST', '/v1/limits/plan', { body: parseFile(text) });
+      setPlanned({ text, plan: made });
+      return made.changes.length === 0 ? 'No changes.' : `${made.changes.length} changes. Nothing was written yet.`;
+    });
+  const apply = (): void =>
+    action.run(async () => {
+      const made = await api.value.send<PlanView>('POST', '/v1/limits/apply', { body: parseFile(text) });
+      setPlanned(null);
+      onChanged();
+      return `${made.changes.length} changes were made.`;
+    });
+  return (
+    <Panel title="Limits file" scope="store">
+      <Area
+        label="Content as JSON"
+        rows={10}
+        value={text}
+        onInput={setText}
+        hint="Paste a file, or load what the store has and edit it."
+      />
+      <div class="buttons">
+        <button type="button" onClick={load} disabled={action.isRunning}>
+          Load from the store
+        </button>
+        <button type="button" onClick={makePlan} disabled={action.isRunning || text.trim() === ''}>
+          Plan
+        </button>
+        <button
+          type="button"
+          class="primary"
+          onClick={apply}
+          disabled={action.isRunning || plan === null || plan.changes.length === 0}
+        >
+          Apply the plan
+        </button>
+      </div>
+      <ActionResult action={action} />
+      {plan === null ? null : <PlanChanges plan={plan} />}
+    </Panel>
+  );
+}
+
+function parseFile(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new Error(`Expected JSON: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: PlanView }) {
+  return (
+    <>
+      {drift.length === 0 ? null : (
+        <p class="notice warn">{drift.length} objects were changed by hand since the file was applied last.</p>
+      )}
+      <ol class="audit">
+        {changes.map(({ action, target, before, after }) => (
+          <li key={JSON.stringify(target)}>
+            <p class="audit-head">
+              <strong>{action}</strong> <span class="id">{Object.values(target).map(formatValue).join(' ')}</span>
+            </p>
+            <DiffList lines={diffValues(before, after).filter(({ kind }) => kind !== 'same')} />
+          </li>
+        ))}
+      </ol>
+      <p class="muted">{unchanged} objects of the file need no change.</p>
+    </>
+  );
+}

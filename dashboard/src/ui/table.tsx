@@ -1,0 +1,45 @@
+import type { ComponentChildren } from 'preact';
+
+export interface Column<T> {
+  readonly title: string;
+  readonly cell: (row: T) => ComponentChildren;
+  /** Numbers are aligned to the right. */
+  readonly isNumber?: boolean;
+}
+
+interface TableProps<T> {
+  /** What the table lists, for screen readers. */
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly keyOf: (row: T) => string;
+}
+
+/** A table. On narrow screens each row becomes a block; the roles keep it a table for screen readers. */
+export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
+  return (
+    <table role="table">
+      <caption class="unseen">{caption}</caption>
+      <thead role="rowgroup">
+        <tr role="row">
+          {columns.map(({ title, isNumber }) => (
+            <th key={title} role="columnheader" scope="col" class={isNumber === true ? 'number' : undefined}>
+              {title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => (
+          <tr key={keyOf(row)} role="row">
+            {columns.map(({ title, cell, isNumber }) => (
+              <td key={title} role="cell" data-label={title} class={isNumber === true ? 'number' : undefined}>
+                <div>{cell(row)}</div>
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

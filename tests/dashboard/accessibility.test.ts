@@ -1,0 +1,100 @@
+import axe from 'axe-core';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { credentialOf } from '../support/server/request-server.js';
+import { CHROMIUM, launchBrowser } from '../support/dashboard/browser.js';
+import { openPage } from '../support/dashboard/open-page.js';
+import { type Served, startServed } from '../support/dashboard/served.js';
+import { prepareEntities } from '../support/dashboard/traffic.js';
+
+/** Evaluated in the page, through the debugger: its policy forbids inline scripts. */
+const RUN_AXE = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
+  .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  .map(({ id, nodes }) => id + ': ' + nodes.map(({ html, any }) => html + ' ' + any.map(({ message }) => message)).join(' | ')))`;
+
+/** Each page with data on it, and the text that says that the data has arrived. */
+const PAGES = [
+  ['', 'Slots in use'],
+  ['entity', 'Entities with a record'],
+  ['entity?id=acme/batch&resource=gpt-4', 'slots:2/concurrent'],
+  ['usage?resource=gpt-4&window=hourly', 'Save as CSV'],
+  ['leases', 'Release'],
+  ['limits?entity=acme/batch&resource=gpt-4', 'slots:2/concurrent'],
+  ['audit', 'config.set'],
+  ['try?entity=acme/batch&resource=gpt-4&consume=rpm=1', 'Dry run'],
+] as const;
+
+describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.note}`, () => {
+  let served: Served;
+  let locked: Served;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    [served, locked, browser] = await Promise.all([
+      startServed(),
+      startServed([credentialOf({ role: 'admin' }).token]),
+      launchBrowser(),
+    ]);
+    await prepareEntities(served.limiter);
+    const ask = { entityId: 'acme/batch', resource: 'gpt-4', consume: { rpm: 1, tpm: 20_000, slots: 1 } };
+    for (let call = 0; call < 2; call++) {
+      await fetch(`${served.url}/v1/acquire`, { method: 'POST', body: JSON.stringify(ask) });
+    }
+    const paused = { entityId: 'acme/batch', resource: 'gpt-4', forMs: 600_000, reason: 'a report' };
+    await fetch(`${served.url}/v1/pause`, { method: 'POST', body: JSON.stringify(paused) });
+    await served.countUsage();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await locked?.[Symbol.asyncDispose]();
+    await served?.[Symbol.asyncDispose]();
+  });
+
+  describe.each(['light', 'dark'] as const)('in the %s theme', (colorScheme) => {
+    test.each(PAGES)('axe finds nothing serious or critical on /%s', async (path, text) => {
+      const { page, problems } = await openPage(browser, `${served.dashboard}${path}`, { colorScheme });
+      await page.getByText(text).first().waitFor();
+      if (path.startsWith('try')) {
+        await page.getByRole('button', { name: 'Dry run' }).click();
+        await page.getByText('Would be denied (paused)').waitFor();
+      }
+      if (path.startsWith('limits')) await page.getByRole('button', { name: 'Edit the level system' }).click();
+      await page.evaluate(axe.source);
+      expect(await page.evaluate(RUN_AXE)).toEqual([]);
+      expect(problems).toEqual([]);
+      await page.context().close();
+    });
+
+    test('axe finds nothing serious or critical on the sign-in', async () => {
+      const { page } = await openPage(browser, locked.dashboard, { colorScheme });
+      await page.getByRole('button', { name: 'Sign in' }).waitFor();
+      await page.evaluate(axe.source);
+      expect(await page.evaluate(RUN_AXE)).toEqual([]);
+      await page.context().close();
+    });
+  });
+
+  test.each([360, 1600])('no page is wider than a screen of %d pixels', async (width) => {
+    for (const [path, text] of PAGES) {
+      const { page } = await openPage(browser, `${served.dashboard}${path}`, { viewport: { width, height: 800 } });
+      await page.getByText(text).first().waitFor();
+      expect([path, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([path, width]);
+      await page.context().close();
+    }
+  });
+
+  test('the keyboard alone reaches a page by the skip link and the links, and the focus moves to its heading', async () => {
+    const { page } = await openPage(browser, served.dashboard);
+    await page.getByText('Slots in use').waitFor();
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
+    for (const name of ['Headgate', 'Overview', 'Entity']) {
+      await page.keyboard.press('Tab');
+      expect(await page.evaluate('document.activeElement.textContent')).toBe(name);
+    }
+    await page.keyboard.press('Enter');
+    await page.getByText('Entities with a record').waitFor();
+    expect(await page.evaluate('document.activeElement.tagName + document.activeElement.textContent')).toBe('H1Entity');
+    expect(await page.title()).toBe('Entity · Headgate');
+  });
+});

@@ -1,0 +1,79 @@
+import { mkdirSync, statSync } from 'node:fs';
+import { launchBrowser } from './browser.js';
+import { startServed } from './served.js';
+import { prepareEntities, startTraffic } from './traffic.js';
+
+const FOLDER = 'docs/dashboard';
+const WIDTHS = [360, 1440] as const;
+const WARM_UP_MS = 12_000;
+const SETTLE_MS = 1_200;
+/** Longer pages are cut: the rest repeats rows. */
+const TALLEST = 2_200;
+
+/** The address of each page, and what to do there before the picture. */
+const PAGES: readonly (readonly [name: string, path: string, press?: string])[] = [
+  ['overview', ''],
+  ['entity', 'entity?id=acme/batch&resource=gpt-4'],
+  ['usage', 'usage?resource=gpt-4&window=hourly&entity=acme/web&compare=acme/mobile&limit=tpm'],
+  ['leases', 'leases'],
+  ['limits', 'limits?entity=acme/batch&resource=gpt-4', 'Edit the level entity and resource'],
+  ['audit', 'audit'],
+  ['try', 'try?entity=acme/batch&resource=gpt-4&consume=rpm=1 tpm=19000 slots=1', 'Dry run'],
+];
+
+/** Pictures of every page with live traffic, for the guide and for the eye. */
+async function takeScreenshots(): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true });
+  await using served = await startServed();
+  const { limiter, url, dashboard } = served;
+  await prepareEntities(limiter);
+  for (let held = 0; held < 3; held++) {
+    const consume = { rpm: 1, tpm: 4_000, slots: 1 };
+    await post(`${url}/v1/acquire`, { entityId: 'acme/agent', resource: 'gpt-4', consume, leaseTtlMs: 600_000 });
+  }
+  const traffic = startTraffic(url);
+  const browser = await launchBrowser();
+  try {
+    const context = await browser.newContext({ colorScheme: 'light', reducedMotion: 'reduce' });
+    const overview = await context.newPage();
+    await overview.goto(dashboard);
+    await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
+    await post(`${url}/v1/pause`, {
+      entityId: 'acme/mobile',
+      resource: 'gpt-4',
+      forMs: 600_000,
+      reason: 'abuse report 4711',
+    });
+    const owe = async (): Promise<void> =>
+      post(`${url}/v1/charge`, { entityId: 'acme/batch', resource: 'gpt-4', amounts: { tpm: 26_000 } });
+    await served.countUsage();
+    for (const width of WIDTHS) {
+      for (const [name, path, press] of PAGES) {
+        const page = name === 'overview' ? overview : await context.newPage();
+        await page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
+        if (name === 'entity') await owe();
+        if (name !== 'overview') await page.goto(`${dashboard}${path}`);
+        await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+        if (press !== undefined) await page.getByRole('button', { name: press }).first().click();
+        if (name === 'limits')
+          await page.getByLabel('Limits, one a line').fill('rpm:240/min\ntpm:20000/min\nslots:2/concurrent');
+        await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+        const file = `${FOLDER}/${name}-${width}.png`;
+        const height = Math.min(TALLEST, Number(await page.evaluate('document.documentElement.scrollHeight')));
+        await page.screenshot({ path: file, fullPage: true, clip: { x: 0, y: 0, width, height } });
+        console.log(`${file} ${Math.round(statSync(file).size / 1024)} KB`);
+        if (name !== 'overview') await page.close();
+      }
+    }
+  } finally {
+    await browser.close();
+    await traffic.stop();
+  }
+}
+
+async function post(url: string, body: object): Promise<void> {
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+}
+
+await takeScreenshots();
