@@ -3,8 +3,11 @@ import { defineConfig } from 'vitest/config';
 
 /** What takes processes, minutes, the memory of the machine, a browser, or programs in Python: `npm run test:chaos`. */
 export const CHAOS = [
+  'src/backends/dynamodb/bucket/writes/engines.test.ts',
+  'src/limiter/waiting/waiting-distance.test.ts',
   'tests/chaos/**/*.test.ts',
   'tests/dashboard/**/*.test.ts',
+  'tests/conformance/client.test.ts',
   'tests/e2e/cli-stack-moto.test.ts',
   'tests/e2e/cli-stack.test.ts',
   'tests/e2e/first-use.test.ts',
@@ -86,7 +89,14 @@ export default defineConfig({
     // Engines are processes of their own: two workers keep two processors busy.
     maxWorkers: 2,
     projects: [
-      { test: { ...together, name: 'unit', include: ['src/**/*.test.ts', 'dashboard/src/**/*.test.ts'] } },
+      {
+        test: {
+          ...together,
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'dashboard/src/**/*.test.ts'],
+          exclude: CHAOS,
+        },
+      },
       {
         test: {
           ...together,

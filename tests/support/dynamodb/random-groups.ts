@@ -160,13 +160,19 @@ const draws: fc.Arbitrary<Draw> = fc.record({
 /** A group that callers of this shard send, planned from the cached image. */
 export type RandomGroup = (seen: ShardImage) => readonly Entry[];
 
-export const groups: fc.Arbitrary<RandomGroup> = fc
-  .tuple(fc.array(draws, { minLength: 1, maxLength: 8 }), fc.integer({ min: 0, max: 3 }))
-  .map(
+function groupsOf(one: fc.Arbitrary<Draw>): fc.Arbitrary<RandomGroup> {
+  return fc.tuple(fc.array(one, { minLength: 1, maxLength: 8 }), fc.integer({ min: 0, max: 3 })).map(
     ([drawn, sequence]) =>
       (seen) =>
         drawn.map((draw) => entryOf(seen, draw, sequence === 0 ? 2 : 1)),
   );
+}
+
+/** Without asks that may be cut: which of them is served, and with how much, depends on the write that lands. */
+export const groups: fc.Arbitrary<RandomGroup> = groupsOf(draws.map((draw) => ({ ...draw, cut: -1 })));
+
+/** Also with asks that may be cut. */
+export const cutGroups: fc.Arbitrary<RandomGroup> = groupsOf(draws);
 
 function entryOf(seen: ShardImage, draw: Draw, sequence: number): Entry {
   const entry = plainEntryOf(seen, draw, sequence);

@@ -235,9 +235,9 @@ class AskPlanner {
    */
   #hopedFor({ limit, requestedMilli, cut, reserveMilli = 0 }: Verdict, { asks }: LevelAsk): number {
     if (cut !== true) return requestedMilli;
-    const askedMilli = amountOf(asks, limit.name) ?? requestedMilli;
+    const askedMilli = Number(amountOf(asks, limit.name) ?? requestedMilli);
     const capacityMilli = this.#balances.find((balance) => balance.limit === limit)?.rate.capacityMilli ?? 0;
-    return Math.max(MILLI, Math.min(Number(askedMilli), Math.floor((capacityMilli - reserveMilli) / MILLI) * MILLI));
+    return Math.min(askedMilli, Math.max(MILLI, Math.floor((capacityMilli - reserveMilli) / MILLI) * MILLI));
   }
 
   #leavesTooLittle(verdicts: readonly Verdict[]): boolean {
