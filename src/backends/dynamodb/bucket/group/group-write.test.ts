@@ -23,7 +23,7 @@ import { BackendUnavailable } from '../../../../core/errors.js';
 import { Limit } from '../../../../core/limit.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import { buildShardKey } from '../../table/keys.js';
-import type { Entry, EntryResult } from './entries.js';
+import type { ChangeEntry, Entry, EntryResult } from './entries.js';
 import type { WriteAnswer } from '../executor.js';
 import type { GroupAnswer, GroupStep } from './group-state.js';
 import { startGroup, step } from './group-write.js';
@@ -188,7 +188,21 @@ function realistic(entries: readonly Entry[], ...images: readonly ShardImage[]):
   const isNew = (leaseId: string | null): boolean =>
     !images.some(({ holders }) => holders.has(leaseId ?? '')) &&
     entries.filter((entry) => entry.leaseId === leaseId).length === 1;
-  return entries.filter((entry) => entry.kind !== 'ask' || entry.level.holder === null || isNew(entry.leaseId));
+  return entries.filter((entry) => {
+    if (entry.kind === 'change') return images.every((image) => isOwnTotal(entry, image));
+    return entry.kind !== 'ask' || entry.level.holder === null || isNew(entry.leaseId);
+  });
+}
+
+/** Only its lease changes what a holder carries, so that the lease knows it before its first write. */
+function isOwnTotal({ level, leaseId }: ChangeEntry, { holders }: ShardImage): boolean {
+  if (level.kind !== 'totals') return true;
+  const carried = holders.get(leaseId)?.rates ?? [];
+  return carried.every(({ name, milli }) =>
+    level.totals.every(
+      (total) => total.name !== name || Number(total.milli) - Number(total.deltaMilli) === Number(milli),
+    ),
+  );
 }
 
 /** An undo that gives nothing back only takes its grant out of the counter, which no holder and no refund shows. */
@@ -206,7 +220,8 @@ const isResult = (told: Told): told is EntryResult => typeof told === 'object' &
  */
 function answeredBy({ results }: Landing, told: readonly Told[]): (EntryResult | null)[] {
   const isIn = (index: number): boolean => (results.get(index) ?? null) !== null;
-  return told.map((one, index) => (isResult(one) && one.kind !== 'denied' && isIn(index) ? one : null));
+  const isKept = (one: EntryResult): boolean => one.kind !== 'denied' && one.kind !== 'contended';
+  return told.map((one, index) => (isResult(one) && isKept(one) && isIn(index) ? one : null));
 }
 
 describe('the steps of a group write', () => {
