@@ -210,6 +210,11 @@ function onlyUncounts(entry: Entry): boolean {
   return entry.kind === 'change' && entry.uncounts && deltasOf(entry.level).every(({ milli }) => milli >= 0);
 }
 
+function isLostTotal(told: Told, entry: Entry): boolean {
+  if (entry.kind !== 'change' || entry.level.kind !== 'totals') return false;
+  return isResult(told) && told.kind === 'done' && told.holderLost;
+}
+
 const isError = (told: Told): told is { readonly error: unknown } => typeof told === 'object' && 'error' in told;
 const isLostRefund = (told: Told): boolean => isError(told) && told.error instanceof RefundLost;
 const isResult = (told: Told): told is EntryResult => typeof told === 'object' && 'kind' in told;
@@ -290,6 +295,8 @@ describe('the steps of a group write', () => {
           repeated += 1;
           expect(foreignWrites).toBeGreaterThan(0);
         }
+        // A lost write may have changed what the holder carried when it expired: then less than the whole total was given back.
+        if (landings.length > 1 && told.some((one, index) => isLostTotal(one, entries[index]!))) return;
         const last = landings.at(-1);
         if (last === undefined) return;
         const model = new SequentialModel(last.before, NOW_MS);
