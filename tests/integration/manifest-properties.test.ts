@@ -13,7 +13,7 @@ import { type ManifestData, readManifest } from '../../src/core/manifest/manifes
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { logicalState, marksOf, objectsOf } from '../support/models/logical-state.js';
 import { manualChanges, manifestData, perform } from '../support/models/random-manifest.js';
-import { runs } from '../support/runs.js';
+import { runs, runsAll } from '../support/runs.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-manifests-'));
 let files = 0;
@@ -81,7 +81,7 @@ describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
       }),
       { numRuns },
     );
-    expect(accepted).toBeGreaterThan(numRuns / 4);
+    if (runsAll) expect(accepted).toBeGreaterThan(numRuns / 4);
   });
 
   test('after an apply every field has the value of the file, or none if the file owned it, or its previous value', async () => {
@@ -113,7 +113,7 @@ describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
       }),
       { numRuns },
     );
-    expect(accepted).toBeGreaterThan(numRuns / 4);
+    if (runsAll) expect(accepted).toBeGreaterThan(numRuns / 4);
   });
 
   test('the plan of an export is empty, and applying it to an empty store gives the same objects', async () => {
