@@ -55,11 +55,9 @@ export class Waiter implements InLine {
   start(): void {
     this.#request.signal?.addEventListener('abort', this.#onAbort, { once: true });
     const held = findHoldingLine(this.#context, this.#request, this.#endMs);
-    if (held === null) {
-      this.ask();
-    } else if (isFull(held.line, this.#request)) {
-      this.#deny(denialOf(held.line.refuse(held.tokens)));
-    } else {
+    if (held === null) this.ask();
+    else if (isFull(held.line, this.#request)) this.#deny(denialOf(held.line.refuse(held.tokens)));
+    else {
       this.#moveTo(held.line, held.tokens);
       held.line.joinUnasked(this);
     }
