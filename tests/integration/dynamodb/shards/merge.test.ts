@@ -71,7 +71,9 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     await becomes(space, calm, '0/1');
     const after = await account(space, laterMs);
     const looked = after.acquires - before.acquires;
-    expect(after).toEqual({ ...before, acquires: before.acquires + looked });
+    // Each shard rounds its refill down to millitokens, so the moment of the merge decides about one millitoken.
+    expect(Math.abs(after.effective - before.effective)).toBeLessThanOrEqual(1);
+    expect(after).toEqual({ ...before, effective: after.effective, acquires: before.acquires + looked });
     expect(looked).toBeGreaterThan(1);
     expect(after).toMatchObject({ consumed: 40_008_000, free: 37_000, held: 3_000 });
   });
