@@ -68,8 +68,8 @@ writeFileSync(sbomFile, `${JSON.stringify(sbom, null, 2)}\n`);
 say(`  ${sbomFile}: ${sbom.components.length} bundled packages`);
 
 step(isDryRun ? '7. Publish (dry run)' : '7. Publish');
-// npm makes the provenance statement only in a CI with OIDC, and refuses the flag elsewhere, also in a dry run.
-run('npm', ['publish', tarball, '--access', 'public', ...(isDryRun ? ['--dry-run'] : ['--provenance'])]);
+// npm makes the provenance statement only in a CI with OIDC; a dry run makes none.
+run('npm', ['publish', tarball, '--access', 'public', '--provenance', ...(isDryRun ? ['--dry-run'] : [])]);
 if (reasons.length > 0) say(`\nDry run complete. A release now would be refused for ${reasons.length} reasons: see 1.`);
 else
   say(
