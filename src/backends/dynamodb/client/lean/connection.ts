@@ -6,6 +6,7 @@ import { AnswerReader, type HttpAnswer } from './answer-reader.js';
 export interface Exchange {
   /** The whole request, as it is sent. */
   readonly text: string;
+  readonly encoding: 'latin1' | 'utf8';
   readonly deadline: Deadline;
   readonly resolve: (answer: HttpAnswer) => void;
   readonly reject: (error: Error) => void;
@@ -52,7 +53,7 @@ export class Connection {
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
     socket.once(established, () => {
       this.#isEstablished = true;
-      if (this.#exchange !== null) socket.write(this.#exchange.text);
+      if (this.#exchange !== null) socket.write(this.#exchange.text, this.#exchange.encoding);
     });
     socket.on('data', (bytes) => this.#receive(() => this.#reader.push(bytes)));
     socket.on('end', () => this.#receive(() => this.#reader.end() ?? this.fail(hangUp())));
@@ -64,7 +65,7 @@ export class Connection {
   send(exchange: Exchange): void {
     this.#exchange = exchange;
     if (this.#mayRestMs !== null) this.#socket?.setTimeout(0);
-    this.#socket?.ref().write(exchange.text);
+    this.#socket?.ref().write(exchange.text, exchange.encoding);
   }
 
   /** Ends the connection, and the exchange that uses it. */
