@@ -1,8 +1,7 @@
 import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type Deadline, timeLeftMs } from '../../../../machine-time.js';
-import type { HttpAnswer } from './answer-reader.js';
-import { Connection, type Exchange, hangUp, noConnection } from './connection.js';
+import { Connection, type Exchange, hangUp, type HttpAnswer, noConnection } from './connection.js';
 import { proxyAuthorization } from './proxy.js';
 
 /** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
