@@ -1,4 +1,4 @@
-import { Limit, RateLimiter } from 'headgate';
+import { Limit, type RateLimiter } from 'headgate';
 import { limitFetch } from 'headgate/llm';
 
 export async function limitUpstream(limiter: RateLimiter): Promise<typeof fetch> {

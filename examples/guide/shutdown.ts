@@ -10,11 +10,12 @@ export async function startService(server: { stop(): Promise<void> }): Promise<(
     await server.stop(); // takes no new calls, and waits for those under way
     await limiter.close(); // gives back the slots of leases that are still open
   }
-  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, shutDown);
+  const onSignal = (): void => void shutDown();
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, onSignal);
 
   const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } };
   await limiter.acquire({ ...ask, wait: { timeoutMs: 30_000 }, signal: stopping.signal });
   // #endregion shutdown
-  for (const signal of ['SIGTERM', 'SIGINT']) process.off(signal, shutDown);
+  for (const signal of ['SIGTERM', 'SIGINT']) process.off(signal, onSignal);
   return shutDown;
 }

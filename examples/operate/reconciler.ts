@@ -1,10 +1,12 @@
 // #region reconcile
 import { reconcile, type ReconcilerReport, runReconciler } from 'headgate/reconciler';
 
-/** One sweep now, then one every five minutes until the signal aborts. */
-export async function reclaim(table: string, endpoint: string, stopping: AbortSignal): Promise<ReconcilerReport> {
-  const report = await reconcile({ table, endpoint });
-  await runReconciler({ table, endpoint, signal: stopping, onReport: console.log, onError: console.error });
-  return report;
+type Log = (...values: readonly unknown[]) => void;
+
+/** One sweep now, then one every five minutes until the signal aborts. `endpoint` is left out on AWS. */
+export async function reclaim(on: { table: string; endpoint?: string }, stopping: AbortSignal, log: Log) {
+  const first: ReconcilerReport = await reconcile(on);
+  await runReconciler({ ...on, signal: stopping, onReport: log, onError: log });
+  return first;
 }
 // #endregion reconcile

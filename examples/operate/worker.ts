@@ -1,15 +1,17 @@
 // #region worker
 import { folderArchive, runWorker } from 'headgate/stream';
 
-export async function countUsage(table: string, endpoint: string, stopping: AbortSignal): Promise<void> {
+type Log = (...values: readonly unknown[]) => void;
+
+/** `endpoint` is left out on AWS. */
+export async function countUsage(on: { table: string; endpoint?: string }, stopping: AbortSignal, log: Log) {
   await runWorker({
-    table,
-    endpoint, // left out on AWS
+    ...on,
     archive: folderArchive('./archive'),
     signal: stopping,
-    onProgress: ({ recordsPerSec, lagMs }) => console.log(recordsPerSec, lagMs),
-    onTrimmed: ({ shardId }) => console.warn(`lost changes of ${shardId}`),
-    onError: (error, where) => console.error(where, error),
+    onProgress: ({ recordsPerSec, lagMs }) => log(recordsPerSec, lagMs),
+    onTrimmed: ({ shardId }) => log(`lost changes of ${shardId}`),
+    onError: (error, where) => log(where, error),
   });
 }
 // #endregion worker

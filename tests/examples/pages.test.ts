@@ -20,6 +20,15 @@ function queueOfOne(): Jobs & { readonly sent: unknown[] } {
   return { sent, send: async (job) => void sent.push(job), receive: async () => sent.shift()! };
 }
 
+test('the example of the README answers, settles and holds no slot afterwards', async () => {
+  const { answers, limiter } = await import('../../examples/readme.js');
+  expect(answers).toEqual(['You asked: Why is the sky blue?']);
+  const bucket = await limiter.buckets.get({ entityId: 'user-1', resource: 'gpt-4' });
+  expect(bucket?.limits.map(({ consumed }) => consumed)).toEqual([1, 700, 0]);
+  expect(bucket?.holders).toBe(0);
+  await limiter.close();
+});
+
 test('the example of charges goes into debt and gives a part back', async () => {
   await using limiter = new RateLimiter('memory:', { clock: fakeClock(), limits: [Limit.perMinute('tpm', 10_000)] });
   expect(await chargeAndCredit(limiter)).toBe(-1_000);
@@ -80,7 +89,7 @@ test('the example of the client asks a server', async () => {
 test('the example of the dashboard serves its page', async () => {
   const { answer, limiter, server } = await import('../../examples/guide/dashboard.js');
   expect((await answer(new Request('http://localhost/dashboard/'))).status).toBe(200);
-  await server.close();
+  server.close();
   await limiter.close();
 });
 
