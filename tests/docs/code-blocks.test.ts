@@ -4,7 +4,7 @@ import { parseManifestFile } from '../../src/cli/limits/manifest-file.js';
 import { createWholeProgram } from '../../src/cli/run/program.js';
 import { fakeTerminal } from '../support/cli/fake-terminal.js';
 import { isSession } from '../support/cli/page-session.js';
-import { blocksOf, type CodeBlock, userPages } from '../support/docs/code-blocks.js';
+import { blocksOf, type CodeBlock, proseOf, userPages } from '../support/docs/code-blocks.js';
 
 const BLOCKS = userPages().flatMap(blocksOf);
 
@@ -125,12 +125,23 @@ function problemsOf(program: Command, words: readonly string[]): readonly string
     : unknown;
 }
 
+/** Commands in the running text, such as `headgate usage list gpt-4`. Two words begin log messages of the functions, not commands. */
+function commandsInText(page: string): readonly (readonly string[])[] {
+  const spans = proseOf(page)
+    .replaceAll('\n', ' ')
+    .matchAll(/`headgate (?!stream\b|reconciler\b)([^`]+)`/g);
+  return Array.from(spans, ([, typed = '']) => typed.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? []);
+}
+
 test('every command of a page exists and has the options that the page gives it', async () => {
   const program = await createWholeProgram(fakeTerminal(), '0.0.0');
   const typed = ofLanguage('sh', 'console').flatMap((block) =>
     commandsIn(block).map((words) => ({ page: block.page, line: words.join(' '), words })),
   );
-  expect(typed.length).toBeGreaterThan(60);
+  for (const page of userPages()) {
+    typed.push(...commandsInText(page).map((words) => ({ page, line: words.join(' '), words })));
+  }
+  expect(typed.length).toBeGreaterThan(150);
   const wrong = typed.flatMap(({ page, line, words }) =>
     problemsOf(program, words).map((problem) => `${page}: headgate ${line}: ${problem}`),
   );

@@ -30,3 +30,8 @@ export function blocksOf(page: string): readonly CodeBlock[] {
     quotes,
   }));
 }
+
+/** The text of a page without its blocks. */
+export function proseOf(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
+}
