@@ -50,7 +50,8 @@ export function addUnanswered(
 
 /**
  * The entries with the amounts of a write that may have landed: no later write of an ask may take another amount, because
- * its holder does not show which of them landed.
+ * its holder does not show which of them landed. So an ask that could be cut to less is denied if this amount is not
+ * there: no tokens are taken that its caller does not know of. Its next call is cut again.
  */
 export function asSent(entries: readonly Entry[], sent: SentWrite): readonly Entry[] {
   return sent.results.some(isCut) ? entries.map((entry, index) => asIn(sent, entry, index)) : entries;
@@ -104,16 +105,14 @@ export function landedResults(
   const candidates = last === undefined ? writes.filter(isShown) : [last];
   const [proven] = candidates;
   if (proven === undefined) return null;
-  const rival = last === undefined && refused !== null && isShown(refused) ? refused : null;
-  // Several writes may have added the same holder. Then only results that all of them agree on are certain, and the
-  // other entries are planned again.
+  const rivals = last === undefined && refused !== null && isShown(refused) ? [...candidates, refused] : candidates;
+  // Several writes may have added the same holder, the refused one too. Then only results that all of them agree on are
+  // certain, and the other entries are planned again.
   const results = open.map((index) => {
     const result = resultIn(proven, index);
-    const isAgreed = candidates.every((sent) => resultIn(sent, index)?.kind === result?.kind);
-    const isRivalled = rival !== null && result?.kind === 'granted' && resultIn(rival, index)?.kind !== 'granted';
-    return isAgreed && !isRivalled ? result : null;
+    return rivals.every((sent) => resultIn(sent, index)?.kind === result?.kind) ? result : null;
   });
-  const refundsLanded = candidates.length === 1 && proven === writes[0];
+  const refundsLanded = rivals.length === 1 && proven === writes[0];
   return { results, unanswered: refundsLanded ? { ...unanswered, lostRefunds: new Map() } : unanswered };
 }
 
