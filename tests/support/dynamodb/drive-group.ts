@@ -5,7 +5,6 @@ import { KEY, NOW_MS, NS } from './shard-images.js';
 import { BackendUnavailable } from '../../../src/core/errors.js';
 import { type Amount, amountOf, type Holder } from '../../../src/core/bucket/decide.js';
 import { ATTRIBUTE, encodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { buildShardKey } from '../../../src/backends/dynamodb/table/keys.js';
 import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { WriteAnswer } from '../../../src/backends/dynamodb/bucket/executor.js';
 import type { GroupAnswer, GroupStep } from '../../../src/backends/dynamodb/bucket/group/group-state.js';
@@ -212,7 +211,7 @@ function earlierGrant({ key, limits }: ShardImage, { leaseId, asks, holder }: He
     update.add(ATTRIBUTE.tokens(limit.name), -milli);
     if (limit.kind === 'rate') update.add(ATTRIBUTE.consumed(limit.name), milli);
   }
-  return update.of(buildShardKey(NS, key));
+  return update.of(NS, key);
 }
 
 /** Another process takes a tenth of each rate, if it is there, or gives it back. */
@@ -224,7 +223,7 @@ function foreignChange({ key, limits }: ShardImage, kind: 'take' | 'refund', at:
     const milli = kind === 'take' ? part : -part;
     update.add(ATTRIBUTE.tokens(limit.name), -milli).add(ATTRIBUTE.consumed(limit.name), milli);
   }
-  return update.of(buildShardKey(NS, key));
+  return update.of(NS, key);
 }
 
 function rebaseOf(image: ShardImage, at: number): Update {

@@ -105,15 +105,25 @@ export function landedResults(
   const candidates = last === undefined ? writes.filter(isShown) : [last];
   const [proven] = candidates;
   if (proven === undefined) return null;
-  const rivals = last === undefined && refused !== null && isShown(refused) ? [...candidates, refused] : candidates;
-  // Several writes may have added the same holder, the refused one too. Then only results that all of them agree on are
-  // certain, and the other entries are planned again.
+  const rival = last === undefined && refused !== null && isShown(refused) ? refused : null;
+  // Several writes may have added the same holder. Then only results that all of them agree on are certain, and the
+  // other entries are planned again.
   const results = open.map((index) => {
     const result = resultIn(proven, index);
-    return rivals.every((sent) => resultIn(sent, index)?.kind === result?.kind) ? result : null;
+    const isAgreed = candidates.every((sent) => resultIn(sent, index)?.kind === result?.kind);
+    return isAgreed && (rival === null || isKeptBy(resultIn(rival, index), result)) ? result : null;
   });
-  const refundsLanded = rivals.length === 1 && proven === writes[0];
+  const refundsLanded = candidates.length === 1 && proven === writes[0];
   return { results, unanswered: refundsLanded ? { ...unanswered, lostRefunds: new Map() } : unanswered };
+}
+
+/**
+ * Whether a caller may be told the result even if the refused write is the one that landed. It must contain what the result
+ * promises. A denial promises nothing, and a refund that it leaves out stays taken, which is the strict side.
+ */
+function isKeptBy(rival: EntryResult | null, result: EntryResult | null): boolean {
+  if (result === null || result.kind === 'denied' || rival?.kind === result.kind) return true;
+  return result.kind === 'done' && rival?.kind === 'refund-left-out';
 }
 
 /**
