@@ -6,6 +6,7 @@ import { InFlight } from './in-flight.js';
 import { isLoopback, refuseOtherHosts } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
+/** Options of `serve`. */
 export interface ServeOptions extends ServerOptions {
   /** Default: 8700. 0: a free port. */
   readonly port?: number;
@@ -13,6 +14,7 @@ export interface ServeOptions extends ServerOptions {
   readonly hostname?: string;
 }
 
+/** A server that listens. */
 export interface RunningServer {
   /** Such as `http://127.0.0.1:8700`. */
   readonly url: string;
@@ -24,6 +26,7 @@ export interface RunningServer {
   close(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
+/** The port of `headgate serve`. */
 export const DEFAULT_PORT = 8700;
 
 type FetchCallback = (request: Request, env: HttpBindings | Http2Bindings) => Response | Promise<Response>;
