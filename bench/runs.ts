@@ -11,8 +11,8 @@ interface Measured {
   readonly rows: readonly Row[];
 }
 
-/** Parts that print tables of their own, or figures of a simulation: one run of them has all pairs. */
-const ONCE: ReadonlySet<string> = new Set(['growth', 'own-cpu', 'processes', 'rivals']);
+/** Parts that print tables of their own or figures of a simulation, or watch one bucket: one run of them has all pairs. */
+const ONCE: ReadonlySet<string> = new Set(['growth', 'http-soak', 'own-cpu', 'processes', 'rivals']);
 /** Packages whose versions decide the figures. */
 const PACKAGES = [
   '@dynoxide/linux-x64',
