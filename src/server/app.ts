@@ -105,8 +105,7 @@ export class App {
       caller = this.#identify(req.raw, one);
       const text = one.body === null ? null : await readText(req.raw, MAX_BODY_BYTES[one.role]);
       const input = readInput(one, req, text);
-      for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
-      refuseOverrides(caller.token, one.overridesOf(input));
+      if (caller.token !== null) checkReach(one, caller.token, input);
       const limiter = this.#limiters.of(caller);
       const asked = this.#askedOf(one, req.raw, caller, isPromise(limiter) ? await limiter : limiter);
       const answer = one.handle(asked, input);
@@ -180,6 +179,12 @@ function readInput({ params, query, body }: Operation, req: HonoRequest, text: s
     query: query === null ? null : parse('query', query, req.query()),
     body: body === null || text === null ? null : parse('body', body, parseJson(text)),
   };
+}
+
+/** Throws unless the token covers what the request names and replaces. */
+function checkReach(one: Operation, token: AccessToken, input: Input): void {
+  for (const entityId of one.entitiesOf(input)) refuseOtherEntity(token, entityId);
+  refuseOverrides(token, one.overridesOf(input));
 }
 
 function respondWith(one: Operation, answer: Answer<unknown>, method: string): Response | Promise<Response> {
