@@ -7,6 +7,7 @@ import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
+import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
@@ -22,6 +23,8 @@ export interface AppOptions {
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
   readonly headers: HeaderFormat;
+  /** Reads a limits file that is sent as text. */
+  readonly parseLimitsFile: LimitsFileParser;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -135,6 +138,7 @@ export class App {
       ending: this.#ending.signal,
       events: this.#options.events,
       headers: this.#options.headers,
+      parseLimitsFile: this.#options.parseLimitsFile,
       problemOf: (error) => this.#problemOf(error, one, caller, raw.signal),
     };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);

@@ -12,16 +12,20 @@ const MAX_LEVELS = 100;
 
 /** Reads a body as JSON. */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const text = await readBody(request, maxBytes);
+  return parseJson('body', await readBody(request, maxBytes), 'JSON');
+}
+
+/** Throws an error that names `field` unless the text is JSON of a depth that every function can visit. */
+export function parseJson(field: string, text: string, expected: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new ValidationError('body', 'JSON', text);
+    throw new ValidationError(field, expected, text);
   }
   // Each level has an opening and a closing bracket: a shorter text cannot be too deep.
   if (text.length > 2 * MAX_LEVELS && isDeeper(value, MAX_LEVELS)) {
-    throw new ValidationError('body', `JSON of at most ${MAX_LEVELS} levels`, 'more');
+    throw new ValidationError(field, `JSON of at most ${MAX_LEVELS} levels`, 'more');
   }
   return value;
 }
