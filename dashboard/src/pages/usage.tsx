@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { type Api, readPages } from '../api/http.js';
 import type { Page, SessionView, UsageView } from '../api/types.js';
 import { usageCsv } from '../model/csv.js';
+import { formatCount } from '../model/format.js';
 import { instantOf } from '../model/instant.js';
 import { limitsIn } from '../model/usage-series.js';
 import { navigate, route, setParams } from '../state/router.js';
@@ -69,7 +70,7 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
               <>
                 <div class="toolbar">
                   <Choice
-                    label="Of"
+                    label="Measure"
                     value={limit}
                     options={[['', 'grants'], ...limitsIn(all).map((name) => [name, name] as const)]}
                     onChange={(value) => setParams({ limit: value }, 'replace')}
@@ -77,7 +78,7 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
                   <CsvButton asked={asked} compare={compare} />
                 </div>
                 {groups.some(({ hasMore }) => hasMore) ? (
-                  <p class="notice">The first {MOST_SHOWN} records are shown. The CSV has all.</p>
+                  <p class="notice">The first {formatCount(MOST_SHOWN)} records are counted. The CSV has all.</p>
                 ) : null}
                 <UsageDetails groups={groups} limit={limit} />
               </>
@@ -149,7 +150,7 @@ function CsvButton({ asked, compare }: { readonly asked: Asked; readonly compare
         rows.push(...items);
       }
       saveFile(fileNameOf(asked), 'text/csv', usageCsv(rows));
-      return `${rows.length} rows were saved.`;
+      return `${formatCount(rows.length)} ${rows.length === 1 ? 'row was' : 'rows were'} saved.`;
     });
   return (
     <>

@@ -6,7 +6,8 @@ export interface ChartSeries {
   readonly label: string;
   /** The name of a colour of the style sheet. */
   readonly colour: 'ok' | 'bad' | 'accent' | 'warn';
-  readonly values: readonly number[];
+  /** null leaves a gap. */
+  readonly values: readonly (number | null)[];
 }
 
 interface ChartProps {
