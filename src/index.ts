@@ -122,7 +122,7 @@ export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
 export type { ChargeRequest } from './limiter/charge/charge.js';
 export type { PauseRequest, ResumeRequest } from './limiter/api/pause-api.js';
 export type { LimitCapacity } from './limiter/api/resources-api.js';
-export type { OnThrow, RunOptions } from './limiter/lease/run.js';
+export type { OnThrow, RunOptions } from './core/lease-scope.js';
 export type { StatusRequest } from './limiter/acquire/status.js';
 export type { Usage, UsageRange, UsageSummary } from './limiter/api/usage-api.js';
 export type { WaitingStatus } from './limiter/waiting/waiting-lines.js';
