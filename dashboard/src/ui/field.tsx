@@ -7,8 +7,8 @@ interface FieldProps {
   readonly onInput: (value: string) => void;
   readonly hint?: string;
   readonly placeholder?: string;
-  /** `secret`: the value is not shown. `instant`: a date and a time without a zone. Default: text. */
-  readonly kind?: 'text' | 'secret' | 'instant';
+  /** `secret`: the value is not shown. `instant`: a date and a time without a zone. `long`: text of many words. */
+  readonly kind?: 'text' | 'secret' | 'instant' | 'long';
   readonly required?: boolean;
   /** Known values, offered while typing. */
   readonly choices?: readonly string[];
@@ -33,7 +33,7 @@ export function Field({
       <label for={id}>{label}</label>
       <input
         id={id}
-        {...(kind === 'text' ? { list: choices === undefined ? undefined : `${id}-choices` } : TYPES[kind])}
+        {...(kind === 'secret' || kind === 'instant' ? TYPES[kind] : { list: choices && `${id}-choices` })}
         value={value}
         autocomplete="off"
         spellcheck={false}
