@@ -28,6 +28,7 @@ export interface RemoteRequest<L extends string = string> {
   readonly atomic?: boolean;
 }
 
+/** The answer of `tryAcquire`. `granted` tells the two apart. */
 export type RemoteDecision<L extends string = string> =
   | {
       readonly granted: true;

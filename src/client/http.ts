@@ -1,6 +1,7 @@
 import { type ErrorCode, errorTraits } from '../core/error-codes.js';
 import { BackendUnavailable, HeadgateError } from '../core/errors.js';
 
+/** Options of `HeadgateClient`. */
 export interface ClientOptions {
   /** The secret of a token: `hg_...`. Left out: for a server without tokens. */
   readonly token?: string;

@@ -1,5 +1,7 @@
+/** What `run` does with the lease when its function throws. A function decides by the error. */
 export type OnThrow = 'rollback' | 'commit' | ((error: unknown) => 'rollback' | 'commit');
 
+/** Options of `run`. */
 export interface RunOptions {
   /** What to do with the lease when the function throws. Default: `rollback`. */
   readonly onThrow?: OnThrow;

@@ -38,6 +38,7 @@ export interface CachedConfig {
   readonly isLastKnown?: true;
 }
 
+/** How the config cache of this process was used. */
 export interface ConfigCacheStats {
   readonly entries: number;
   readonly hits: number;
