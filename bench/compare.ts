@@ -11,6 +11,7 @@ import { growth } from './growth.js';
 import { httpRows } from './http.js';
 import { askForBench } from './http-client.js';
 import { serveForBench } from './http-server.js';
+import { soakRows } from './http-soak.js';
 import { showOwnCpu } from './own-cpu.js';
 import { processRows } from './processes.js';
 import { serveQuickStore } from './quick-store.js';
@@ -39,6 +40,7 @@ const PARTS: Readonly<Record<string, () => Promise<void>>> = {
 
 /** Parts that only `--all` or their name runs. */
 const MORE_PARTS: typeof PARTS = {
+  'http-soak': () => show(`A busy bucket behind the HTTP server, ${NODE}; ratio: headgate / goal`, soakRows()),
   'own-cpu': showOwnCpu,
   redis: () => showOnDynamoDB('Headgate against rate-limiter-flexible on Redis', redisRows),
   'zae-limiter': () => showOnDynamoDB('Headgate against zae-limiter', zaeLimiterRows),

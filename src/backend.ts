@@ -60,6 +60,7 @@ export interface LevelAsk extends LevelRef {
   readonly holder: Holder | null;
 }
 
+/** What one bucket answers to an ask. */
 export interface LevelAnswer {
   /** One for each limit that was asked and exists. If the ask was granted, each also says what was taken. */
   readonly verdicts: readonly Verdict[];
@@ -71,6 +72,7 @@ export interface LevelAnswer {
   readonly place?: GrantLocation;
 }
 
+/** One ask at all levels of an entity. */
 export interface ConsumeRequest {
   /** The key of the holders; null if no level keeps one. */
   readonly leaseId: string | null;
@@ -88,6 +90,7 @@ export interface ConsumeRequest {
 /** `id-taken`: the bucket already has a holder with that id. Nothing was taken: ask again with another id. */
 export type ConsumeOutcome = ConsumeDecision | { readonly kind: 'id-taken' };
 
+/** A grant or a denial, with the answer of every level. */
 export type ConsumeDecision =
   | { readonly kind: 'granted'; readonly levels: readonly LevelAnswer[] }
   | {
@@ -110,6 +113,7 @@ export type LevelChange = LevelRef & { readonly place?: GrantLocation } & (
     | (RateTotals & { readonly holder: 'keep' | 'release' })
   );
 
+/** The changes that a lease makes at its levels. */
 export interface AdjustRequest {
   readonly leaseId: string;
   readonly levels: readonly LevelChange[];
@@ -118,6 +122,7 @@ export interface AdjustRequest {
 /** An operation of a portable lease on one bucket. The stored holder decides its effect, so it can be repeated. */
 export type LevelOperation = LevelRef & PortableChange & { readonly place?: GrantLocation };
 
+/** An operation of a portable lease at its levels. */
 export interface OperateRequest {
   readonly leaseId: string;
   readonly levels: readonly LevelOperation[];
@@ -133,6 +138,7 @@ export type LevelResult =
       readonly mayHaveRefunded?: boolean;
     };
 
+/** What an operation of a portable lease has done at one level. */
 export type OperationResult =
   | {
       readonly kind: 'done';
@@ -146,6 +152,7 @@ export type OperationResult =
   /** The operation may have landed. It can be sent again: it counts once. */
   | { readonly kind: 'failed'; readonly error: unknown };
 
+/** A new expiry for the holders of a lease. */
 export interface ExtendRequest {
   readonly leaseId: string;
   /** Only the levels that keep a holder. */
@@ -168,6 +175,7 @@ export interface ChargeReceipt {
   readonly content: string;
 }
 
+/** A charge or a credit at all levels of an entity. */
 export interface ChargeLevels {
   readonly levels: readonly LevelCharge[];
   /** null: a call that is repeated counts again. */
@@ -177,6 +185,7 @@ export interface ChargeLevels {
 /** `repeated`: an earlier call with this id has counted. `id-used`: it had another content. Both changed nothing. */
 export type ChargeOutcome = { readonly kind: 'charged' | 'repeated' | 'id-used' };
 
+/** What a store implements. Every call passes the time: a store reads no clock. Return a plain value where the result is available synchronously. */
 export interface Backend {
   readonly name: string;
   /** The data is lost when the process ends. A program may warn where that would surprise its user. */
@@ -186,6 +195,7 @@ export interface Backend {
   load?(): Promise<void>;
   /** Checks that the store exists and has a version that this code supports. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
+  /** Ends connections and background work. Calls that come later reject. */
   close(): Awaitable<void>;
   /** The time that all clients of the store share, if there is one. It never goes back. null: not known yet. */
   storeTimeMs?(): EpochMs | null;

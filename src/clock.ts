@@ -8,6 +8,7 @@ declare global {
   interface AbortSignal {}
 }
 
+/** Options of `Clock.sleep`. */
 export interface SleepOptions {
   /** The sleep must not keep the process alive, because no caller awaits it. */
   readonly background?: boolean;
@@ -15,6 +16,7 @@ export interface SleepOptions {
 
 /** The source of time. All waiting uses it, so that a test can control time. */
 export interface Clock {
+  /** The time in milliseconds since the epoch. */
   now(): EpochMs;
   /** Resolves after `ms`; rejects with the signal's reason when the signal aborts. Default: a real timer. */
   sleep?(ms: number, signal?: AbortSignal, options?: SleepOptions): Promise<void>;

@@ -24,12 +24,14 @@ export type {
   EntityRecord,
   EntityStore,
   ExtendRequest,
+  LeaseLevel,
   LeaseRecord,
   LeaseStore,
   LevelAnswer,
   LevelAsk,
   LevelChange,
   LevelCharge,
+  LevelOperation,
   LevelRecord,
   LevelRef,
   LevelResult,
@@ -38,6 +40,8 @@ export type {
   ManagedStore,
   NamespaceRecord,
   NamespaceStore,
+  OperateRequest,
+  OperationResult,
   Page,
   PageRequest,
   GrantLocation,
@@ -53,8 +57,27 @@ export { file, type FileOptions } from './backends/embedded/file/file.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';
 export type { ManifestChange, ManifestDrift } from './core/manifest/compare-object.js';
-export type { ConfigSource, OnUnavailable } from './core/config/config.js';
-export type { LimitStatus } from './core/bucket/decide.js';
+export type {
+  ConfigLevel,
+  ConfigLevels,
+  ConfigSource,
+  ConfigVersion,
+  OnUnavailable,
+  StoredConfig,
+} from './core/config/config.js';
+export type {
+  Amount,
+  AskedAmount,
+  ClosedState,
+  DenialReason,
+  Holder,
+  LimitStatus,
+  PortablePart,
+  Verdict,
+} from './core/bucket/decide.js';
+export type { RateDeltas, RateTotal, RateTotals } from './core/bucket/holder-rules.js';
+export type { PortableChange, PortableOperation } from './core/bucket/portable.js';
+export type { ResidentBucket, ResidentBuckets } from './core/bucket/resident-buckets.js';
 export { type ErrorCode, type ErrorTraits, errorTraits } from './core/error-codes.js';
 export {
   AccessDenied,
@@ -76,14 +99,17 @@ export {
   VersionConflict,
 } from './core/errors.js';
 export { Limit, type LimitOptions, type RateOptions } from './core/limit.js';
-export type { Pause, PauseChange, PausedBy, PauseView } from './core/pause.js';
+export type { LimitKind } from './core/limit-kind.js';
+export type { Pause, PauseChange, PauseData, PausedBy, PauseView } from './core/pause.js';
 export { RateLimitExceeded } from './core/rate-limit-exceeded.js';
 export type { ManagedTarget as ManifestTarget } from './core/manifest/managed.js';
 export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manifest/manifest.js';
+export type { EpochMs, Millitokens } from './core/units.js';
 export type { UsageWindow } from './core/usage/usage.js';
-export type { AuditEvent, AuditQuery } from './limiter/api/audit-api.js';
-export type { BucketLimit, BucketView } from './limiter/api/buckets-api.js';
+export type { AuditApi, AuditEvent, AuditQuery } from './limiter/api/audit-api.js';
+export type { BucketLimit, BucketsApi, BucketView } from './limiter/api/buckets-api.js';
 export type {
+  ConfigApi,
   ConfigEntry,
   ConfigLevelRef,
   ConfigView,
@@ -109,20 +135,21 @@ export type {
 } from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
 export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';
-export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
+export type { EntitiesApi, Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
 export type { AdjustOptions, Lease, LeaseState } from './limiter/lease/lease.js';
-export type { LeaseQuery, LeaseView } from './limiter/api/leases-api.js';
+export type { LeaseQuery, LeasesApi, LeaseView } from './limiter/api/leases-api.js';
 export type { Listing, ListOptions } from './limiter/api/listing.js';
+export type { ManifestApi } from './limiter/manifest/manifest-api.js';
 export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest/manifest-types.js';
-export type { Namespace } from './limiter/api/namespaces-api.js';
-export type { PingResult } from './limiter/store-connection.js';
+export type { Namespace, NamespacesApi } from './limiter/api/namespaces-api.js';
+export type { CloseOptions, PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
 export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
 export type { ChargeRequest } from './limiter/charge/charge.js';
 export type { PauseRequest, ResumeRequest } from './limiter/api/pause-api.js';
-export type { LimitCapacity } from './limiter/api/resources-api.js';
-export type { OnThrow, RunOptions } from './limiter/lease/run.js';
+export type { LimitCapacity, ResourcesApi } from './limiter/api/resources-api.js';
+export type { OnThrow, RunOptions } from './core/lease-scope.js';
 export type { StatusRequest } from './limiter/acquire/status.js';
-export type { Usage, UsageRange, UsageSummary } from './limiter/api/usage-api.js';
+export type { Usage, UsageApi, UsageRange, UsageSummary } from './limiter/api/usage-api.js';
 export type { WaitingStatus } from './limiter/waiting/waiting-lines.js';

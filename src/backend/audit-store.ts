@@ -1,6 +1,7 @@
 import type { EpochMs } from '../core/units.js';
 import type { Awaitable, Call, Page, PageRequest } from './call.js';
 
+/** The kinds of administrative changes. */
 export type AuditAction =
   | 'entity.create'
   | 'entity.update'
@@ -18,6 +19,7 @@ export type AuditAction =
   | 'namespace.recover'
   | 'namespace.purge';
 
+/** One administrative change, as a store keeps it. */
 export interface AuditRecord {
   readonly id: string;
   readonly atMs: EpochMs;
@@ -30,6 +32,7 @@ export interface AuditRecord {
   readonly after: unknown;
 }
 
+/** The audit records of a namespace. Each is written together with the change that it describes. */
 export interface AuditStore {
   /** In the order of time, for one subject; null: for all subjects. */
   list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;

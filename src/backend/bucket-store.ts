@@ -29,8 +29,11 @@ export interface BucketToPause {
   readonly version: ConfigVersion;
 }
 
+/** The buckets of a namespace, for reading and administration. */
 export interface BucketStore {
+  /** One bucket; undefined if it does not exist. */
   read(call: Call, entityId: string, resource: string): Awaitable<BucketRecord | undefined>;
+  /** The buckets of one entity. */
   listOfEntity(call: Call, entityId: string, page: PageRequest): Awaitable<Page<BucketRecord>>;
   /** `resource` is the plain name. The result includes buckets of per-call limits. */
   listOfResource(call: Call, resource: string, page: PageRequest): Awaitable<Page<BucketRecord>>;

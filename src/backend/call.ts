@@ -1,5 +1,6 @@
 import type { EpochMs } from '../core/units.js';
 
+/** A value, or a promise of one. */
 export type Awaitable<T> = T | Promise<T>;
 
 /** The fields that every call has. */
@@ -60,12 +61,14 @@ export interface ManagedMark {
   readonly seen?: unknown;
 }
 
+/** Which page of a list to read. */
 export interface PageRequest {
   readonly limit: number;
   /** The `next` of the previous page; null for the first page. */
   readonly after: string | null;
 }
 
+/** One page of a list. */
 export interface Page<T> {
   readonly items: readonly T[];
   /** null: this was the last page. */

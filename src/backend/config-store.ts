@@ -13,6 +13,7 @@ export interface ConfigRead {
   readonly bucketPause?: Pause;
 }
 
+/** What a write changes in the config of one level. */
 export interface ConfigChange {
   /** undefined: the stored field stays. null: the stored field is removed. */
   readonly limits?: readonly Limit[] | null;
@@ -21,6 +22,7 @@ export interface ConfigChange {
   readonly onUnavailable?: OnUnavailable | null;
 }
 
+/** The stored limits of every level. */
 export interface ConfigStore {
   /**
    * `known`: levels that the caller has just read for another entity of the resource. The store need not read them again.
@@ -33,6 +35,7 @@ export interface ConfigStore {
     known?: Pick<ConfigLevels, 'resource' | 'system'>,
     isExact?: boolean,
   ): Awaitable<ConfigRead>;
+  /** The config of one level; undefined if there is none. */
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
   /** At most `MAX_READ` levels. Each result is consistent with the last write, in the order of `levels`. */
   readMany(call: Call, levels: readonly ConfigLevel[]): Awaitable<readonly (StoredConfig | undefined)[]>;
@@ -44,6 +47,7 @@ export interface ConfigStore {
   all(call: Call, page: PageRequest): Awaitable<Page<LevelRecord>>;
 }
 
+/** One level that has a config. */
 export interface LevelRecord {
   readonly level: ConfigLevel;
   readonly config: StoredConfig;

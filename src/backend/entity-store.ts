@@ -2,6 +2,7 @@ import type { Pause, PauseChange } from '../core/pause.js';
 import type { EpochMs } from '../core/units.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 
+/** An entity, as a store keeps it. */
 export interface EntityRecord {
   readonly id: string;
   readonly name: string | null;
@@ -16,9 +17,11 @@ export interface EntityRecord {
   readonly pause?: Pause;
 }
 
+/** The records of entities. */
 export interface EntityStore {
   /** Rejects if the entity exists or its parent does not. */
   create(call: AdminCall, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
+  /** The record of one entity; undefined if there is none. */
   read(call: Call, id: string): Awaitable<EntityRecord | undefined>;
   /** At most `MAX_READ` entities. Each result is consistent with the last write, in the order of `ids`. */
   readMany(call: Call, ids: readonly string[]): Awaitable<readonly (EntityRecord | undefined)[]>;
@@ -34,7 +37,9 @@ export interface EntityStore {
    * to be paused.
    */
   pause(call: AdminCall, id: string, pause: Pause | null): Awaitable<PauseChange>;
+  /** All entities. */
   list(call: Call, page: PageRequest): Awaitable<Page<EntityRecord>>;
+  /** The entities whose parent this is. */
   children(call: Call, parentId: string, page: PageRequest): Awaitable<Page<EntityRecord>>;
 }
 

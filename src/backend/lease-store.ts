@@ -16,6 +16,7 @@ export interface LeaseLevel {
   readonly place?: unknown;
 }
 
+/** The holders in the buckets of a namespace. */
 export interface LeaseStore {
   /** Leases that have not ended, in the order of their ids. `resource` is the plain name. */
   list(call: Call, entityId: string, resource: string, page: PageRequest): Awaitable<Page<LeaseRecord>>;

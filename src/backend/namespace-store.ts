@@ -2,6 +2,7 @@ import type { EpochMs } from '../core/units.js';
 import type { AuditRecord } from './audit-store.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 
+/** A tenant, as a store keeps it. */
 export interface NamespaceRecord {
   readonly id: string;
   readonly name: string;
@@ -28,8 +29,11 @@ export interface NamespaceStore {
    * to each request that the store makes, not to the whole purge.
    */
   purge(call: RegistryChange, id: string): Awaitable<number>;
+  /** The audit records of the registry. */
   audit(call: RegistryCall, name: string, page: PageRequest): Awaitable<Page<AuditRecord>>;
 }
 
+/** The fields of a call that belongs to no namespace. */
 export type RegistryCall = Omit<Call, 'namespaceId'>;
+/** A call that changes the registry of namespaces. The same write adds one audit record. */
 export type RegistryChange = Omit<AdminCall, 'namespaceId'>;

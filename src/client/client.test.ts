@@ -1,4 +1,5 @@
 import { buildSync } from 'esbuild';
+import { getEventListeners } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createContext, runInContext } from 'node:vm';
 import { describe, expect, test, vi } from 'vitest';
@@ -203,6 +204,26 @@ describe('the client', () => {
     const acquiring = client.acquire({ ...ASK, signal: caller.signal });
     caller.abort(new Error('mine'));
     await expect(acquiring).rejects.toThrow('mine');
+  });
+
+  test('a request leaves no listener in the signal of its caller and no timer', async () => {
+    const { client } = await connected();
+    const caller = new AbortController();
+    const timersBefore = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    for (let asked = 0; asked < 3; asked++) await client.tryAcquire({ ...ASK, signal: caller.signal });
+    expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
+    expect(process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout')).toHaveLength(timersBefore);
+  });
+
+  test('a server that does not answer within the timeout is an outage that names the time', async () => {
+    const silent: typeof fetch = (_, init) =>
+      new Promise((_resolve, reject) => {
+        init?.signal?.addEventListener('abort', () => reject(init.signal?.reason as Error));
+      });
+    const client = new HeadgateClient('http://headgate.test', { fetch: silent, timeoutMs: 1, retries: 0 });
+    await expect(client.acquire(ASK)).rejects.toThrow(
+      /did not answer: TimeoutError: The request took longer than 1 ms/,
+    );
   });
 
   test('an operation of a lease whose answer is lost is sent again, and counts once', async () => {

@@ -6,7 +6,8 @@ import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { checkAmounts } from './check-amounts.js';
 import { type ClientOptions, type ProblemBody, Sender } from './http.js';
 import { type LeaseBody, RemoteLease } from './remote-lease.js';
-import { type OnError, type RunOptions, runUnder } from './run.js';
+import type { RunOptions } from '../core/lease-scope.js';
+import { type OnError, runUnder } from './run.js';
 
 /** The request of an acquire, as in the library. `limits` may also be texts. */
 export interface RemoteRequest<L extends string = string> {
@@ -27,6 +28,7 @@ export interface RemoteRequest<L extends string = string> {
   readonly atomic?: boolean;
 }
 
+/** The answer of `tryAcquire`. `granted` tells the two apart. */
 export type RemoteDecision<L extends string = string> =
   | {
       readonly granted: true;

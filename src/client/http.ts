@@ -1,6 +1,7 @@
 import { type ErrorCode, errorTraits } from '../core/error-codes.js';
 import { BackendUnavailable, HeadgateError } from '../core/errors.js';
 
+/** Options of `HeadgateClient`. */
 export interface ClientOptions {
   /** The secret of a token: `hg_...`. Left out: for a server without tokens. */
   readonly token?: string;
@@ -102,15 +103,14 @@ export class Sender {
   }
 
   async #once(method: string, path: string, body: unknown, { signal, waitMs = 0 }: Sending): Promise<Answered> {
-    const timeout = AbortSignal.timeout(this.#timeoutMs + waitMs);
     const init = {
       method,
       headers: this.#headers,
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     };
     // The body is part of the answer: the connection may end, or the time may be over, while it arrives.
-    const { ok, status, text } = await this.#answer(path, init).catch((error: unknown) => {
+    const answering = within(this.#timeoutMs + waitMs, signal, (ends) => this.#answer(path, { ...init, signal: ends }));
+    const { ok, status, text } = await answering.catch((error: unknown) => {
       signal?.throwIfAborted();
       throw new BackendUnavailable(`${this.#base} did not answer: ${String(error)}`, 'connection', { cause: error });
     });
@@ -127,6 +127,31 @@ export class Sender {
   async #answer(path: string, init: RequestInit) {
     const response = await this.#fetch(`${this.#base}${path}`, init);
     return { ok: response.ok, status: response.status, text: await response.text() };
+  }
+}
+
+/**
+ * Runs `work` with a signal that aborts with the caller's signal, or when the time is over. Not `AbortSignal.any`, which
+ * leaves an entry in the caller's signal for every request, nor `AbortSignal.timeout`, whose timer outlives the request.
+ */
+async function within<T>(
+  timeoutMs: number,
+  caller: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const ends = new AbortController();
+  const abort = (): void => ends.abort(caller?.reason);
+  const timer = setTimeout(
+    () => ends.abort(new DOMException(`The request took longer than ${timeoutMs} ms`, 'TimeoutError')),
+    timeoutMs,
+  );
+  caller?.addEventListener('abort', abort);
+  if (caller?.aborted === true) abort();
+  try {
+    return await work(ends.signal);
+  } finally {
+    clearTimeout(timer);
+    caller?.removeEventListener('abort', abort);
   }
 }
 

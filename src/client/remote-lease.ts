@@ -102,6 +102,7 @@ export class RemoteLease<L extends string = string> {
     await this.#end('rolled-back', 'rollback', {});
   }
 
+  /** Commits the lease if it is still open. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed === null) await this.commit();
   }

@@ -1,14 +1,8 @@
 import { HeadgateError } from '../core/errors.js';
+import { type OnThrow, runInScope, wayAfter } from '../core/lease-scope.js';
 import type { RemoteLease } from './remote-lease.js';
 
 export type OnError = (error: unknown, where: string) => void;
-
-export type OnThrow = 'rollback' | 'commit' | ((error: unknown) => 'rollback' | 'commit');
-
-export interface RunOptions {
-  /** What to do with the lease when the function throws. Default: `rollback`. */
-  readonly onThrow?: OnThrow;
-}
 
 export interface Running {
   /** The lifetime that the request asked for. */
@@ -24,76 +18,27 @@ const SHORTEST_MS = 1_000;
 const LONGEST_MS = 20_000;
 
 /**
- * Runs `work` under a lease, as the library does: extends the lease meanwhile, commits when `work` returns, and does what
- * `onThrow` says when it throws. A failed commit or rollback reaches `onError` and not the caller. For an async generator the
- * lease lasts until the generator ends; leaving it early counts as a throw.
+ * Runs `work` under a lease, as the library does. A failed commit or rollback reaches `onError` and not the caller.
  */
 export async function runUnder<T, L extends string>(
   lease: RemoteLease<L>,
   work: (lease: RemoteLease<L>) => T | Promise<T>,
   running: Running,
 ): Promise<T> {
-  const stop = keepExtending(lease, running);
-  let result: T;
-  try {
-    result = await work(lease);
-  } catch (error) {
-    stop();
-    await endAfterThrow(lease, running, error);
-    throw error;
-  }
-  stop();
-  if (isAsyncGenerator(result)) return underLease(lease, result, running) as T;
-  await endQuietly(lease, 'run commit', running, () => lease.commit());
-  return result;
-}
-
-/**
- * Wraps the generator with its lease. Not an async generator itself, because leaving a generator that was never started
- * runs none of its code. The lease is extended after the first step: if the generator is never iterated, the lease expires.
- */
-function underLease<Y, R, N>(
-  lease: RemoteLease,
-  generator: AsyncGenerator<Y, R, N>,
-  running: Running,
-): AsyncGenerator<Y, R, N> {
-  let stop: (() => void) | null = null;
-  const step = async (take: () => Promise<IteratorResult<Y, R>>, leaving: boolean): Promise<IteratorResult<Y, R>> => {
-    stop ??= keepExtending(lease, running);
-    try {
-      const taken = await take();
-      if (taken.done !== true) return taken;
-      stop();
-      if (leaving) await endAfterThrow(lease, running, new Error('the generator was left early'));
-      else await endQuietly(lease, 'run commit', running, () => lease.commit());
-      return taken;
-    } catch (error) {
-      stop();
-      await endAfterThrow(lease, running, error);
-      throw error;
-    }
-  };
-  const wrapped = {
-    next: (...args: [] | [N]) => step(() => generator.next(...args), false),
-    return: (value: R | PromiseLike<R>) => step(() => generator.return(value), true),
-    throw: (error: unknown) => step(() => generator.throw(error), false),
-    [Symbol.asyncIterator]: () => wrapped,
-    [Symbol.asyncDispose]: async () => {
-      await wrapped.return(undefined as R);
+  return runInScope(
+    {
+      keepExtending: () => keepExtending(lease, running),
+      commit: () => endQuietly(lease, 'run commit', running, () => lease.commit()),
+      endAfterThrow: (error) => endAfterThrow(lease, running, error),
     },
-  } as AsyncGenerator<Y, R, N>;
-  return wrapped;
-}
-
-function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {
-  return Object.prototype.toString.call(value) === '[object AsyncGenerator]';
+    () => work(lease),
+  );
 }
 
 async function endAfterThrow(lease: RemoteLease, running: Running, error: unknown): Promise<void> {
   const { onThrow, rates } = running;
   await endQuietly(lease, 'run rollback', running, () => {
-    const way = typeof onThrow === 'function' ? onThrow(error) : onThrow;
-    return way === 'commit' ? lease.commit() : giveBack(lease, rates);
+    return wayAfter(onThrow, error) === 'commit' ? lease.commit() : giveBack(lease, rates);
   });
 }
 

@@ -1,3 +1,4 @@
+/** What a code means for servers, for the command line and for retries. */
 export interface ErrorTraits {
   /** The HTTP status that a server answers with. */
   readonly http: number;
@@ -31,6 +32,7 @@ export const ERRORS = {
   'server.error': { http: 500, exit: 1, retryable: false },
 } as const satisfies Record<string, ErrorTraits>;
 
+/** The codes of errors. They are stable; messages are not. */
 export type ErrorCode = keyof typeof ERRORS | `infrastructure.${string}`;
 
 const INFRASTRUCTURE: ErrorTraits = { http: 500, exit: 9, retryable: false };

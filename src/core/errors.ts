@@ -122,6 +122,7 @@ export class LeaseTokenInvalid extends HeadgateError<'lease.token-invalid'> {
   }
 }
 
+/** The entity has no record. */
 export class EntityNotFound extends HeadgateError<'entity.missing'> {
   readonly entityId: string;
 
@@ -131,6 +132,7 @@ export class EntityNotFound extends HeadgateError<'entity.missing'> {
   }
 }
 
+/** The entity has a record already. */
 export class EntityExists extends HeadgateError<'entity.exists'> {
   readonly entityId: string;
 
@@ -140,6 +142,7 @@ export class EntityExists extends HeadgateError<'entity.exists'> {
   }
 }
 
+/** Another writer changed the entity first: read it again. */
 export class VersionConflict extends HeadgateError<'entity.conflict'> {
   readonly entityId: string;
 
@@ -156,6 +159,7 @@ const NAMESPACE_STATES = {
   purging: 'is purging',
 } as const;
 
+/** The namespace is not registered, or is deleted or being purged. */
 export class NamespaceNotFound extends HeadgateError<'namespace.missing'> {
   readonly namespace: string;
   readonly state: keyof typeof NAMESPACE_STATES;
@@ -167,6 +171,7 @@ export class NamespaceNotFound extends HeadgateError<'namespace.missing'> {
   }
 }
 
+/** The namespace is not in the state that the change needs. */
 export class NamespaceConflict extends HeadgateError<'namespace.conflict'> {
   readonly namespace: string;
 
@@ -225,12 +230,14 @@ export function unavailableKind(error: unknown): UnavailableKind | null {
   return isHeadgateError(error, 'backend.unavailable') ? (error as BackendUnavailable).kind : null;
 }
 
+/** The store refused the credentials or the permissions. */
 export class AccessDenied extends HeadgateError<'backend.denied'> {
   constructor(message: string, options?: { readonly cause?: unknown }) {
     super('backend.denied', message, options);
   }
 }
 
+/** What surrounds the limiter is missing or failed: a table, a stack, a file, a package. */
 export class InfrastructureError extends HeadgateError<`infrastructure.${string}`> {
   readonly #retryable: boolean;
 

@@ -65,18 +65,22 @@ export class Limit<Name extends string = string> {
     Object.freeze(this);
   }
 
+  /** A rate for each second. `burst` is the capacity. Default: the amount. */
   static perSecond<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
     return rate(name, amount, SECOND_MS, options);
   }
 
+  /** A rate for each minute. `burst` is the capacity. Default: the amount. */
   static perMinute<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
     return rate(name, amount, MINUTE_MS, options);
   }
 
+  /** A rate for each hour. `burst` is the capacity. Default: the amount. */
   static perHour<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
     return rate(name, amount, HOUR_MS, options);
   }
 
+  /** A rate for each day. `burst` is the capacity. Default: the amount. */
   static perDay<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
     return rate(name, amount, DAY_MS, options);
   }
@@ -158,6 +162,7 @@ export class Limit<Name extends string = string> {
     return `Limit(${this.toString()})`;
   }
 
+  /** The text that `Limit.parse` reads. */
   toString(): string {
     const cost = this.cost === undefined ? '' : `@${this.cost}`;
     return `${this.name}:${this.#printRule()}${cost}${printOptions(this)}`;

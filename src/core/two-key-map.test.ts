@@ -115,3 +115,25 @@ test('a map can be cleared during an iteration', () => {
     RUNS,
   );
 });
+
+test('deleteOldest deletes one entry of a map that is not empty, the one that has been longest in a map of one second key', () => {
+  fc.assert(
+    fc.property(steps, (ops) => {
+      const map = new TwoKeyMap<number>();
+      const order: string[] = [];
+      for (const op of ops) {
+        if (op.does === 'clear') {
+          map.deleteOldest();
+          order.shift();
+        } else if (op.does === 'set') {
+          map.delete(op.first, 'gpt-4');
+          map.set(op.first, 'gpt-4', op.value);
+          if (order.includes(op.first)) order.splice(order.indexOf(op.first), 1);
+          order.push(op.first);
+        }
+        expect([...map.entries()].map(([first]) => first)).toEqual(order);
+      }
+    }),
+    RUNS,
+  );
+});

@@ -8,6 +8,8 @@ export class TwoKeyMap<V> {
   /** The second key seldom changes from one call to the next. */
   #lastSecond = '';
   #lastInner: Map<string, V> | undefined;
+  /** Where the last eviction stopped. A new iteration would first skip the gaps of all deleted entries. */
+  #oldest: ReturnType<TwoKeyMap<V>['entries']> | null = null;
 
   get size(): number {
     return this.#size;
@@ -37,11 +39,22 @@ export class TwoKeyMap<V> {
     this.#lastInner = undefined;
   }
 
+  /** Deletes an entry that was among the oldest when the eviction last began from the start. */
+  deleteOldest(): void {
+    let next = this.#oldest?.next();
+    if (next === undefined || next.done === true) {
+      this.#oldest = this.entries();
+      next = this.#oldest.next();
+    }
+    if (next.done !== true) this.delete(next.value[0], next.value[1]);
+  }
+
   clear(): void {
     // A running iteration over an inner map must not visit deleted entries.
     for (const inner of this.#outer.values()) inner.clear();
     this.#outer.clear();
     this.#lastInner = undefined;
+    this.#oldest = null;
     this.#size = 0;
   }
 

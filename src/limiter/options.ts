@@ -12,6 +12,7 @@ const MAX_LEASE_TTL_MS = 7 * 86_400_000;
 const MIN_SECRET = 16;
 const MAX_MS = 86_400_000;
 
+/** Options of `RateLimiter.open` and `new RateLimiter`. */
 export interface LimiterOptions<L extends string = string> {
   /** The lowest level of configuration: used where the store has no limits. The compiler checks their names in requests. */
   readonly limits?: readonly Limit<L>[];
@@ -29,7 +30,7 @@ export interface LimiterOptions<L extends string = string> {
    * `HEADGATE_LEASE_SECRET_PREVIOUS`.
    */
   readonly leaseSecrets?: readonly [current: string, previous?: string | undefined];
-  /** Whether the rate tokens of an expired holder stay taken (`keep`, the default) or are given back. */
+  /** Whether the rate tokens of an expired holder stay taken (`keep`) or are given back (`refund`). Default: `keep`. */
   readonly onExpiry?: 'keep' | 'refund';
   /** What an acquire does while the store does not answer. Overrides the stored system config. Default: `block`. */
   readonly onUnavailable?: OnUnavailable;

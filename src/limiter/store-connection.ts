@@ -15,12 +15,14 @@ import { Guard } from './outage/guard.js';
 import { NamespaceContexts } from './namespace-contexts.js';
 import { checkOneOf, type ResolvedOptions } from './options.js';
 
+/** Whether the store answers, and how fast. */
 export type PingResult =
   | { readonly ok: true; readonly latencyMs: number }
   | { readonly ok: false; readonly error: unknown };
 
+/** Options of `close`. */
 export interface CloseOptions {
-  /** Whether the slots of open leases are given back now (`release`, the default) or kept until they expire. */
+  /** Whether the slots of open leases are given back now (`release`) or kept until they expire (`keep`). Default: `release`. */
   readonly leases?: 'release' | 'keep';
   /** The longest time for giving slots back. Default: 5 000. */
   readonly timeoutMs?: number;

@@ -36,6 +36,7 @@ export function createSecret(): string {
   return `hg_${randomBytes(32).toString('base64url')}`;
 }
 
+/** The hash of a secret, as a token file has it. */
 export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex');
 }

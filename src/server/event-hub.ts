@@ -31,6 +31,7 @@ export class EventHub {
     this.publish({ type, data: 'error' in data ? { ...data, error: String(data.error) } : data });
   };
 
+  /** Sends an event to all subscribers. */
   publish(event: ServerEvent): void {
     for (const listener of this.#listeners) listener(event);
   }

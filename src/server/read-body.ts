@@ -10,9 +10,8 @@ export class TooLarge extends Error {
 /** Far more than any operation needs, and far less than the stack of a function that calls itself for each level. */
 const MAX_LEVELS = 100;
 
-/** Reads a body as JSON. */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const text = await readBody(request, maxBytes);
+/** The value of a body in JSON. */
+export function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -33,11 +32,14 @@ function isDeeper(value: unknown, levels: number): boolean {
 }
 
 /** Reads a body as text. Stops at the first byte beyond `maxBytes`, so that a client cannot fill the memory. */
-async function readBody(request: Request, maxBytes: number): Promise<string> {
+export function readText(request: Request, maxBytes: number): Promise<string> {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN);
   if (declared > maxBytes) throw new TooLarge(maxBytes);
   // A declared length is enforced by the HTTP parser, so that the body need not be counted.
-  if (declared <= maxBytes) return request.text();
+  return declared <= maxBytes ? request.text() : readCounted(request, maxBytes);
+}
+
+async function readCounted(request: Request, maxBytes: number): Promise<string> {
   if (request.body === null) return '';
   const decoder = new TextDecoder();
   let text = '';

@@ -13,6 +13,7 @@ import { OPERATIONS } from './operations/index.js';
 import { refuseOtherOrigins } from './local-requests.js';
 import { respond } from './respond.js';
 
+/** Options of `createServer`. */
 export interface ServerOptions {
   /**
    * Who may call. Left out or empty: everyone who can reach the server, except web pages of other sites (`Origin`). `serve`
@@ -42,6 +43,7 @@ export interface ServerOptions {
 
 /** The service as a function from a request to a response. */
 export interface Server {
+  /** Answers one request. */
   fetch(request: Request): Promise<Response>;
   /** Ends the event streams. The limiter stays open. */
   close(): void;

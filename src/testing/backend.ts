@@ -27,6 +27,7 @@ export interface BackendSuite {
   readonly inGroups?: boolean;
 }
 
+/** A case that a store cannot pass. */
 export interface SkippedCase {
   readonly title: string;
   readonly reason: string;

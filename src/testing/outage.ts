@@ -19,6 +19,7 @@ export interface Outage {
     /** Thrown instead of `BackendUnavailable`. */
     readonly error?: unknown;
   }): void;
+  /** Ends the outage: the store answers again. */
   end(): void;
   /** The names of all calls so far, in order. */
   readonly calls: readonly string[];

@@ -26,14 +26,18 @@ function linksOf(page: string): readonly Link[] {
   return Array.from(proseOf(page).matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, target = '']) => ({ page, target }));
 }
 
-/** The anchors of the headings of a page on GitHub. */
+/** The anchors of the headings of a page on GitHub: a repeated heading has a number. */
 function anchorsOf(page: string): readonly string[] {
-  return Array.from(proseOf(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
-    heading
+  const seen = new Map<string, number>();
+  return Array.from(proseOf(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) => {
+    const anchor = heading
       .toLowerCase()
       .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-'),
-  );
+      .replaceAll(' ', '-');
+    const before = seen.get(anchor) ?? 0;
+    seen.set(anchor, before + 1);
+    return before === 0 ? anchor : `${anchor}-${before}`;
+  });
 }
 
 function leadsSomewhere({ page, target }: Link): boolean {

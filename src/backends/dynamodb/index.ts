@@ -2,9 +2,10 @@
 import type { Backend } from '../../backend.js';
 import { type CreateTableOptions, createTableThrough } from './schema/create-table.js';
 import { createDynamoDBBackend, type DynamoDBOptions } from './dynamodb.js';
-import type { LoadSdk } from './client/sdk-transport.js';
+import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
+import type { NamedTable } from './table/table-name.js';
 
-export type { CreateTableOptions, DynamoDBOptions };
+export type { CreateTableOptions, DynamoDBOptions, NamedTable, SdkOptions };
 
 const loadSdk: LoadSdk = async () => import('@aws-sdk/client-dynamodb');
 

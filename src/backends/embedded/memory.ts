@@ -9,8 +9,9 @@ import { pageOf } from '../../core/paging.js';
 import { EVERYTHING } from './paging.js';
 import type { Registry, Space, Storage } from './storage.js';
 
+/** Options of `memory`. */
 export interface MemoryOptions {
-  /** The namespaces of a new store: `default` unless given. */
+  /** The namespaces of a new store. Default: `default`. */
   readonly namespaces?: readonly string[];
   /** @internal Below this number of buckets in a namespace, idle ones are kept. */
   readonly keptBuckets?: number;

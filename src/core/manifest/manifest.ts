@@ -16,6 +16,7 @@ export interface ManifestData {
   readonly entities?: Readonly<Record<string, ManifestEntity | null>> | null;
 }
 
+/** The limits of one level in a limits file. */
 export interface ManifestLimits {
   /** In the format of `Limit.parse`. */
   readonly limits: readonly string[];

@@ -11,6 +11,7 @@ import { ipKey } from './ip-key.js';
 
 /** A limiter of the library or a client of `headgate/client`. */
 export interface HttpLimiter {
+  /** As `RateLimiter.tryAcquire`. */
   tryAcquire(request: AcquireRequest): Promise<HttpGrant | Denied>;
 }
 

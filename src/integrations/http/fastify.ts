@@ -13,6 +13,7 @@ export interface FastifyRequestLike {
   readonly raw: IncomingMessage;
 }
 
+/** The parts of a reply of fastify that are used. */
 export interface FastifyReplyLike {
   readonly raw: ServerResponse;
   code(status: number): unknown;

@@ -1,7 +1,8 @@
 import { ValidationError } from '../../core/errors.js';
 
+/** Options of `ipKey`. */
 export interface IpKeyOptions {
-  /** The bits of an IPv6 address that identify a client. Default 56: providers give each customer a network, not an address. */
+  /** The bits of an IPv6 address that identify a client. Providers give each customer a network, not an address. Default: 56. */
   readonly ipv6Prefix?: number;
 }
 

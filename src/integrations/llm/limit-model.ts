@@ -36,11 +36,13 @@ interface StreamPart {
 /** A middleware for `wrapLanguageModel` of ai 6 and ai 7, typed by its shape: neither package is needed to compile. */
 export interface ModelLimits {
   readonly specificationVersion: 'v3';
+  /** Limits one call that returns its result at once. */
   wrapGenerate<R extends { readonly usage: ModelUsage }>(options: {
     readonly doGenerate: () => PromiseLike<R>;
     readonly params: ModelParams;
     readonly model: Model;
   }): Promise<R>;
+  /** Limits one call that streams its result. */
   wrapStream<P extends StreamPart, R extends { stream: ReadableStream<P> }>(options: {
     readonly doStream: () => PromiseLike<R>;
     readonly params: ModelParams;

@@ -4,6 +4,7 @@ import { buildEmfLines, type EmfSeries } from './emf-line.js';
 import { EventCounter } from './event-counter.js';
 import { METRICS } from './metric-table.js';
 
+/** Options of `CloudWatchMetrics`. */
 export interface CloudWatchOptions {
   /** Writes one line of JSON, which ends with a line break. Default: standard output, where Lambda reads it. */
   readonly write?: (line: string) => void;

@@ -4,6 +4,7 @@ import { EventCounter } from './event-counter.js';
 import { type CounterKey, type GaugeKey, type HistogramKey, METRICS, metricsOf, SECONDS } from './metric-table.js';
 import { traceEvent } from './trace-event.js';
 
+/** Options of `openTelemetry`. */
 export interface OpenTelemetryOptions {
   /** Such as `metrics.getMeter('headgate')`. Left out: no metrics. */
   readonly meter?: Meter;
@@ -13,6 +14,7 @@ export interface OpenTelemetryOptions {
   readonly now?: () => number;
 }
 
+/** The listener that `openTelemetry` returns. Its methods go into the options of the limiter. */
 export interface OpenTelemetryListener {
   /** The listener of a limiter. */
   readonly onEvent: (event: LimiterEvent) => void;

@@ -3,6 +3,7 @@ import type { PausedBy } from '../../core/pause.js';
 import type { Lease } from '../lease/lease.js';
 import type { DecidedBy } from './decision-event.js';
 
+/** The call may proceed. End its lease. */
 export interface Granted<L extends string = string> {
   readonly granted: true;
   readonly lease: Lease<L>;
@@ -11,6 +12,7 @@ export interface Granted<L extends string = string> {
   readonly decidedBy: DecidedBy;
 }
 
+/** The call may not proceed. */
 export interface Denied {
   readonly granted: false;
   /** The longest wait of the violations; null if no wait helps. */
@@ -24,4 +26,5 @@ export interface Denied {
   readonly paused?: PausedBy;
 }
 
+/** The answer of `tryAcquire`. `granted` tells the two apart. */
 export type Decision<L extends string = string> = Granted<L> | Denied;

@@ -13,6 +13,7 @@ import { findPause, type FoundPause, laterFound } from '../config/find-pause.js'
 import { findPauseIn, viewFoundPause } from './paused.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
+/** Whose limits to read. */
 export interface StatusRequest {
   readonly entityId: string;
   readonly resource: string;

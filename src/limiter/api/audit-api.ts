@@ -26,6 +26,7 @@ export interface AuditEvent {
   readonly after: unknown;
 }
 
+/** `limiter.audit`: the administrative changes of a namespace. */
 export class AuditApi {
   readonly #context: () => Awaitable<Context>;
 

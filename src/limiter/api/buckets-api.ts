@@ -24,6 +24,7 @@ export interface BucketView {
   readonly paused?: PauseView;
 }
 
+/** One limit of a bucket, in whole tokens. */
 export interface BucketLimit {
   readonly limit: Limit;
   /** `Infinity` for an unlimited limit. */
@@ -32,6 +33,7 @@ export interface BucketLimit {
   readonly consumed: number;
 }
 
+/** `limiter.buckets`: the state of buckets. */
 export class BucketsApi {
   readonly #context: () => Awaitable<Context>;
 

@@ -9,11 +9,13 @@ import { callStore, changeStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from '../options.js';
 
+/** The limits to store for a level. */
 export interface LimitsConfig {
   /** Left out: the stored limits stay. */
   readonly limits?: readonly Limit[];
 }
 
+/** The limits and the outage policy to store for the system. */
 export interface SystemConfig extends LimitsConfig {
   /** Left out: the stored policy stays. */
   readonly onUnavailable?: OnUnavailable;
@@ -36,6 +38,7 @@ export interface ConfigEntry extends ConfigView {
   readonly level: ConfigLevelRef;
 }
 
+/** The config that applies to an entity and a resource. */
 export interface EffectiveConfig {
   readonly limits: readonly Limit[];
   /** The level that the limits come from; null if no level has any. */
@@ -59,17 +62,20 @@ export class ConfigApi {
     await this.#set({ kind: 'system' }, config);
   }
 
+  /** Replaces the limits of a resource, for all entities that have no limits of their own. */
   async setResource(resource: string, config: LimitsConfig): Promise<void> {
     checkResource(resource);
     await this.#set({ kind: 'resource', resource }, config);
   }
 
+  /** Replaces the limits of one entity on one resource. */
   async setEntity(entityId: string, resource: string, config: LimitsConfig): Promise<void> {
     checkEntityId(entityId);
     checkResource(resource);
     await this.#set({ kind: 'entity', entityId, resource }, config);
   }
 
+  /** Replaces the limits of one entity on all resources for which it has no limits of their own. */
   async setEntityDefault(entityId: string, config: LimitsConfig): Promise<void> {
     checkEntityId(entityId);
     await this.#set({ kind: 'entity_default', entityId }, config);
@@ -80,17 +86,20 @@ export class ConfigApi {
     await this.#set({ kind: 'system' }, config, 'merge');
   }
 
+  /** Changes the named limits of a resource and keeps the others. */
   async mergeResource(resource: string, config: LimitsConfig): Promise<void> {
     checkResource(resource);
     await this.#set({ kind: 'resource', resource }, config, 'merge');
   }
 
+  /** Changes the named limits of one entity on one resource and keeps the others. */
   async mergeEntity(entityId: string, resource: string, config: LimitsConfig): Promise<void> {
     checkEntityId(entityId);
     checkResource(resource);
     await this.#set({ kind: 'entity', entityId, resource }, config, 'merge');
   }
 
+  /** Changes the named default limits of one entity and keeps the others. */
   async mergeEntityDefault(entityId: string, config: LimitsConfig): Promise<void> {
     checkEntityId(entityId);
     await this.#set({ kind: 'entity_default', entityId }, config, 'merge');

@@ -17,6 +17,7 @@ import { type PauseView, viewPause } from '../../core/pause.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
+/** An entity to create. */
 export interface NewEntity {
   readonly id: string;
   readonly name?: string;
@@ -28,6 +29,7 @@ export interface NewEntity {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
+/** The record of an entity. */
 export interface Entity extends Omit<EntityRecord, 'createdAtMs' | 'pause'> {
   readonly createdAt: Date;
   /** The stored pause, which may have ended. Left out if there is none. */
@@ -53,6 +55,7 @@ export class EntitiesApi {
     this.#context = context;
   }
 
+  /** Creates the record of an entity. Rejects with `EntityExists` if there is one. */
   async create(entity: NewEntity): Promise<Entity> {
     checkObject('entity', entity, NEW_FIELDS);
     checkEntityId(entity.id, 'id');
@@ -109,6 +112,7 @@ export class EntitiesApi {
     context.resolver.cache.outdate();
   }
 
+  /** All entities that have a record. */
   list(options: ListOptions = {}): Listing<Entity> {
     return this.#list(options, (store, call, page) => store.list(call, page));
   }

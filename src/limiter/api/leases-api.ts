@@ -34,6 +34,7 @@ const LEASE_ID = /^[0-9A-Za-z_~]{11}$/;
 const QUERY_FIELDS: ReadonlySet<string> = new Set(['entityId', 'resource']);
 const LARGEST_PAGE = 1_000;
 
+/** `limiter.leases`: the leases that hold something in a bucket. */
 export class LeasesApi {
   readonly #context: () => Awaitable<Context>;
   readonly #secrets: readonly string[];

@@ -2,6 +2,7 @@ import type { Page, PageRequest } from '../../backend.js';
 import { ValidationError } from '../../core/errors.js';
 import { checkWhole } from '../../core/limit.js';
 
+/** Which page of a list to read. */
 export interface ListOptions {
   /** The number of items in a page: 1 to 1 000. Default: 100. */
   readonly limit?: number;

@@ -4,6 +4,7 @@ import { checkNamespace } from '../../core/identifiers.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 import type { StoreConnection } from '../store-connection.js';
 
+/** A tenant of the store. */
 export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
   readonly createdAt: Date;
 }
@@ -34,6 +35,7 @@ export class NamespacesApi {
     return record === undefined ? null : viewOf(record);
   }
 
+  /** The active namespaces. */
   list(options: ListOptions = {}): Listing<Namespace> {
     return listing(options, viewOf, async (page) => {
       return this.#store.callRegistry('listing namespaces', (store, call) => store.list(call, page));

@@ -8,6 +8,7 @@ import { viewFoundPause } from '../acquire/paused.js';
 import { emit } from '../events/emit.js';
 import { changeStore, type Context, endOfCall } from '../context.js';
 
+/** Which pause to end. */
 export interface ResumeRequest {
   readonly entityId: string;
   /** Only the entity's bucket of this resource. Left out: the entity itself, on every resource. */

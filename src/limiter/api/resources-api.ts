@@ -9,6 +9,7 @@ export interface LimitCapacity {
   readonly entities: number;
 }
 
+/** `limiter.resources`: resources over all entities. */
 export class ResourcesApi {
   readonly #buckets: BucketsApi;
 

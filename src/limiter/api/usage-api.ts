@@ -7,6 +7,7 @@ import { callStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from '../options.js';
 
+/** Which usage to read. */
 export interface UsageRange {
   /** Default: all entities. */
   readonly entityId?: string;
@@ -29,6 +30,7 @@ export interface Usage {
   readonly expired: number;
 }
 
+/** Usage of several windows, added up. */
 export interface UsageSummary {
   readonly total: Readonly<Record<string, number>>;
   /** The average over the windows that have a record. */
@@ -41,6 +43,7 @@ export interface UsageSummary {
   readonly to: Date | null;
 }
 
+/** `limiter.usage`: what was consumed, by window. */
 export class UsageApi {
   readonly #context: () => Awaitable<Context>;
 

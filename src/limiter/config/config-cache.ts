@@ -38,6 +38,7 @@ export interface CachedConfig {
   readonly isLastKnown?: true;
 }
 
+/** How the config cache of this process was used. */
 export interface ConfigCacheStats {
   readonly entries: number;
   readonly hits: number;
@@ -49,7 +50,6 @@ export interface ConfigCacheStats {
 /** A bounded cache of resolved configs, with the fetches in flight. */
 export class ConfigCache {
   readonly #entries = new TwoKeyMap<CachedConfig>();
-  #oldest = this.#entries.entries();
   readonly #fetching = new TwoKeyMap<Promise<CachedConfig>>();
   /** Counts the changes that this process made. A result that was fetched before a change must not be cached after it. */
   #generation = 0;
@@ -82,17 +82,7 @@ export class ConfigCache {
     if (generation !== this.#generation) return;
     this.#entries.delete(entry.entityId, entry.resource);
     this.#entries.set(entry.entityId, entry.resource, entry);
-    if (this.#entries.size > MAX_ENTRIES) this.#forgetOldest();
-  }
-
-  /** Continues where the last eviction stopped: a new iteration would first skip the gaps of all deleted entries. */
-  #forgetOldest(): void {
-    let next = this.#oldest.next();
-    if (next.done === true) {
-      this.#oldest = this.#entries.entries();
-      next = this.#oldest.next();
-    }
-    if (next.done !== true) this.#entries.delete(next.value[0], next.value[1]);
+    if (this.#entries.size > MAX_ENTRIES) this.#entries.deleteOldest();
   }
 
   fetching(entityId: string, resource: string): Promise<CachedConfig> | undefined {
@@ -122,7 +112,6 @@ export class ConfigCache {
   clear(): void {
     this.#generation += 1;
     this.#entries.clear();
-    this.#oldest = this.#entries.entries();
     this.#fetching.clear();
   }
 

@@ -10,8 +10,10 @@ import type { LeaseAccount } from './lease-account.js';
 import { LeaseWriter } from './lease-writer.js';
 import { PlainGrant } from './plain-grant.js';
 
+/** How far a lease is. Only an open lease can be changed. */
 export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
 
+/** Options of `lease.adjust`. */
 export interface AdjustOptions {
   readonly operationId?: string;
 }

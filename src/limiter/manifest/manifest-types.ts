@@ -10,6 +10,7 @@ export interface ManifestPlan {
   readonly unchanged: number;
 }
 
+/** Options of `manifest.apply`. */
 export interface ApplyOptions {
   /** Called with the plan before the first write. If it throws, nothing is written. */
   readonly confirm?: (plan: ManifestPlan) => Awaitable<void>;
@@ -17,6 +18,7 @@ export interface ApplyOptions {
   readonly onProgress?: (progress: ApplyProgress) => void;
 }
 
+/** How far `manifest.apply` is. */
 export interface ApplyProgress {
   readonly change: ManifestChange;
   readonly done: number;

@@ -24,11 +24,7 @@ export class KnownPauses {
     const key = found.resource ?? EVERY_RESOURCE;
     this.#found.delete(entityId, key);
     this.#found.set(entityId, key, found);
-    if (this.#found.size <= MAX_ENTRIES) return;
-    for (const [oldest, resource] of this.#found.entries()) {
-      this.#found.delete(oldest, resource);
-      return;
-    }
+    if (this.#found.size > MAX_ENTRIES) this.#found.deleteOldest();
   }
 
   /** null: the pause of the whole entity. */

@@ -4,6 +4,7 @@ const DYNAMODB = 'com.amazonaws.dynamodb.v20120810#';
 const CORAL = 'com.amazon.coral.service#';
 const ACCOUNT = 'arn:aws:dynamodb:us-east-1:123456789012:table/';
 
+/** The throttling error that the proxy answers with. */
 export interface Throttling {
   /** The name of the error. The errors differ in the spelling of the reasons field. */
   readonly error?: 'ProvisionedThroughputExceededException' | 'ThrottlingException' | 'RequestLimitExceeded';

@@ -11,6 +11,7 @@ import { type FaultRule, FaultRules, type InjectedFault, type Strike } from './f
 import { readAll } from './forward.js';
 import { ProxyLog, type RequestLog } from './request-log.js';
 
+/** Options of `startFaultProxy`. */
 export interface FaultProxyOptions {
   /** The same seed gives the same random faults for the same sequence of requests. Default: 1. */
   readonly seed?: number;

@@ -34,6 +34,7 @@ type Applies = (request: DynamoRequest) => boolean;
 
 const always: Applies = () => true;
 
+/** A fault that damages an answer of the engine. */
 export interface BrokenAnswer {
   /** Whether the engine serves the request before. Default: true. */
   readonly served?: boolean;

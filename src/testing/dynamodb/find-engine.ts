@@ -13,6 +13,7 @@ const ENDPOINT_VARIABLE = 'HEADGATE_TEST_ENDPOINT';
 /** Without ExtendDB, which verifies signatures and creates tables slowly: it is used only by name. */
 const DEFAULT_ORDER: readonly EngineName[] = ['dynoxide', 'dynamodb-local'];
 
+/** Options of `findEngine` and `startEngine`. */
 export interface EngineOptions {
   /** The folder whose packages are searched for engines. Default: the working directory and Headgate's own folder. */
   readonly folder?: string;

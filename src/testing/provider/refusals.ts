@@ -15,6 +15,7 @@ export const REFUSAL_FORMATS = [
   'bedrock',
 ] as const;
 
+/** The name of a format in which a provider refuses. */
 export type RefusalFormat = (typeof REFUSAL_FORMATS)[number];
 
 export interface Refusal {

@@ -6,15 +6,16 @@ import { type Sending, sendOnceStack, withSending } from './send-once.js';
 import { StoreClock } from './store-clock.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
+/** How requests reach DynamoDB. */
 export interface SdkOptions {
   /**
    * The caller's client. Its settings apply, except retries, which are off. The store does not close it. Without a
    * client, requests are signed and sent without the SDK.
    */
   readonly client?: Sdk.DynamoDBClient;
-  /** Default: AWS_REGION, AWS_DEFAULT_REGION, then the region of the profile. */
+  /** The region of the table. Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, then the region of the profile. */
   readonly region?: string;
-  /** A URL. Default: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, then the host of the region. */
+  /** The URL of DynamoDB. Default: `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, then the host of the region. */
   readonly endpoint?: string;
 }
 

@@ -4,6 +4,7 @@ import type { ReconcilerReport } from './report.js';
 
 /** The part of Lambda's context that the handler uses. */
 export interface LambdaContext {
+  /** How long the function may still run. */
   getRemainingTimeInMillis(): number;
 }
 

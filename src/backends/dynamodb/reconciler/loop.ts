@@ -8,6 +8,7 @@ import type { SdkOptions } from '../client/sdk-transport.js';
 import type { ReconcilerReport } from './report.js';
 import { sweep } from './sweep.js';
 
+/** Options of `reconcile`. */
 export interface ReconcileOptions extends SdkOptions {
   /** The table's name. */
   readonly table: string;
@@ -17,8 +18,9 @@ export interface ReconcileOptions extends SdkOptions {
   readonly clock?: Clock;
 }
 
+/** Options of `runReconciler`. */
 export interface ReconcilerOptions extends ReconcileOptions {
-  /** The pause between two sweeps: five minutes unless given. */
+  /** The pause between two sweeps. Default: 300 000. */
   readonly intervalMs?: number;
   /** Called after each sweep with its report. */
   readonly onReport?: (report: ReconcilerReport) => void;

@@ -19,6 +19,7 @@ export interface StreamResponse {
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
 }
 
+/** Options of `createStreamHandler`. */
 export interface StreamHandlerOptions extends SdkOptions {
   /** The table's name. Unless given: the table of the event's source. */
   readonly table?: string;

@@ -5,14 +5,15 @@ import { buildFirstNamespaceId, checkNamespace } from '../../../core/identifiers
 import { createEmbeddedBackend } from '../embedded-backend.js';
 import { FileStorage } from './file-storage.js';
 
+/** Options of `file`. */
 export interface FileOptions {
   /** Relative to the working directory. The first write creates a missing file. */
   readonly path: string;
   /**
-   * `normal`: a grant survives a crash of the process. `full`: also a power failure, at the cost of a sync per write.
+   * `normal`: a grant survives a crash of the process. `full`: also a power failure, at the cost of a sync per write. Default: `normal`.
    */
   readonly synchronous?: 'normal' | 'full';
-  /** The first namespace of a new file: `default` unless given. */
+  /** The first namespace of a new file. Default: `default`. */
   readonly namespace?: string;
 }
 

@@ -41,17 +41,20 @@ export class ExpressRateLimitStore {
     this.#limit = options.limit;
   }
 
+  /** Called by the middleware with its options. */
   init({ windowMs, limit, skipFailedRequests, skipSuccessfulRequests }: MiddlewareOptions): void {
     this.#windowMs = windowMs;
     if (this.#limit === undefined && typeof limit === 'number') this.#limit = limit;
     this.#keepsGrants = skipFailedRequests === true || skipSuccessfulRequests === true;
   }
 
+  /** The hits of a client, without counting one. */
   async get(key: string): Promise<ClientInfo> {
     const { total, resetMs } = await this.#hits.read(key, this.#limitOf(), this.#windowMs);
     return { totalHits: total, resetTime: new Date(Date.now() + resetMs) };
   }
 
+  /** Counts one hit of a client. */
   async increment(key: string): Promise<ClientInfo> {
     const { total, resetMs, isDenied, undo } = await this.#hits.hit(key, this.#limitOf(), this.#windowMs);
     if (!isDenied && this.#keepsGrants) this.#keep(key, undo);
@@ -66,6 +69,7 @@ export class ExpressRateLimitStore {
     await latest?.undo();
   }
 
+  /** Forgets the hits of a client. */
   async resetKey(key: string): Promise<void> {
     this.#grants.delete(key);
     await this.#hits.reset(key);

@@ -4,8 +4,11 @@ type Answer = (error: Error | null, result?: { current: number; ttl: number }) =
 
 /** What @fastify/rate-limit needs of a store. */
 export interface FastifyStore {
+  /** Counts one hit of a client. */
   incr(key: string, answer: Answer, timeWindow: number, max: number): void;
+  /** The hits of a client, without counting one. */
   read(key: string, answer: Answer, timeWindow: number, max: number): void;
+  /** The store of a route that has limits of its own. */
   child(route: object): FastifyStore;
 }
 

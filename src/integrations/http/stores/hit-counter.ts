@@ -4,8 +4,10 @@ import type { Decision } from '../../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../../limiter/acquire/request.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 
+/** The part of a limiter that the stores need. */
 export type StoreLimiter = Pick<RateLimiter, 'buckets' | 'pause' | 'peek' | 'tryAcquire'>;
 
+/** Options that all stores have. */
 export interface HitStoreOptions {
   readonly limiter: StoreLimiter;
   /** What is limited. Limiters that count apart need different resources. Default: `http`. */

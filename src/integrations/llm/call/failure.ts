@@ -5,6 +5,7 @@
  */
 export type FailureKind = 'refused' | 'failed' | 'timed-out' | 'unreachable' | 'aborted' | 'lost';
 
+/** How a call of a model failed. */
 export interface CallFailure {
   readonly kind: FailureKind;
   /** The HTTP status; null: there was no answer. */

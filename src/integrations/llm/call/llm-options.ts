@@ -25,6 +25,7 @@ export interface ProviderThrottle {
 
 type OfCall = string | ((call: LlmCall) => string);
 
+/** Options of `limitFetch` and `limitModel`. */
 export interface LlmOptions {
   readonly limiter: Pick<RateLimiter, 'run' | 'pause'>;
   /** The entity that spends. Must not be an API key: names of entities are stored and printed. */

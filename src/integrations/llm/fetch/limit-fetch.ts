@@ -6,6 +6,7 @@ import { readFetch } from './read-fetch.js';
 
 type Fetch = typeof fetch;
 
+/** Options of `limitFetch`. */
 export interface LimitFetchOptions extends LlmOptions {
   /**
    * Whether streamed chat completions ask for the usage (`stream_options.include_usage`). The chunk that states it is not

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import type { OnThrow } from '../../../limiter/lease/run.js';
+import type { OnThrow } from '../../../core/lease-scope.js';
 import { ask, assertRejects, denial, USER } from './asking.js';
 import type { Fixture, Case } from './fixture.js';
 

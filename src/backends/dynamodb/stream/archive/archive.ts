@@ -7,6 +7,7 @@ export interface Archive {
   put(key: string, bytes: Uint8Array): Promise<void>;
   /** Rejects if a requirement is missing. A worker checks at its start, long before the first record expires. */
   check?(): Promise<void>;
+  /** Ends the connections of the archive. */
   close?(): void;
 }
 

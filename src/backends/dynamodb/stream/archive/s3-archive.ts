@@ -2,6 +2,7 @@ import type * as Sdk from '@aws-sdk/client-s3';
 import { InfrastructureError, ValidationError } from '../../../../core/errors.js';
 import type { Archive } from './archive.js';
 
+/** Options of `s3Archive`. */
 export interface S3ArchiveOptions {
   readonly bucket: string;
   /** The caller's client. It is not closed here. */

@@ -13,6 +13,7 @@ import { openSdkStream, type SdkStreamOptions } from '../worker/sdk-stream.js';
 import type { StreamApi } from '../worker/stream-api.js';
 import { repairUsage } from './repair-usage.js';
 
+/** Options of `rebuildUsage`. */
 export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
   readonly table: string;
   /** The name of the namespace. */
@@ -22,6 +23,7 @@ export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
   readonly clock?: Clock;
 }
 
+/** What `rebuildUsage` has corrected. */
 export interface RebuildReport {
   readonly entityId: string;
   readonly resource: string;

@@ -13,6 +13,7 @@ export interface TrimmedStream {
   readonly sequenceNumber: string | null;
 }
 
+/** Options of `runWorker`. */
 export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   /** The table's name. */
   readonly table: string;
@@ -22,23 +23,23 @@ export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   readonly signal?: AbortSignal;
   /** Unless given: the system's clock, corrected by the store's time. */
   readonly clock?: Clock;
-  /** The unique name of this worker: random unless given. */
+  /** The unique name of this worker. Default: a random name. */
   readonly owner?: string;
   /**
-   * How long a worker keeps its shards without renewing: 30 seconds unless given, at least one. It renews three times
+   * How long a worker keeps its shards without renewing. At least 1 000. Default: 30 000. It renews three times
    * as often, and each renewal is a change in the stream that it reads.
    */
   readonly leaseMs?: number;
-  /** The pause at the end of a shard before the next read: half a second unless given. */
+  /** The pause at the end of a shard before the next read. Default: 500. */
   readonly pollMs?: number;
-  /** How often it looks for shards: every 10 seconds unless given. */
+  /** How often it looks for shards. Default: 10 000. */
   readonly discoverMs?: number;
   /**
-   * The shortest interval between writes of daily and monthly usage; hourly usage is written with each batch. A minute
-   * unless given.
+   * The shortest interval between writes of daily and monthly usage; hourly usage is written with each batch. Default:
+   * 60 000.
    */
   readonly rollupMs?: number;
-  /** How often progress is reported: every 5 seconds unless given. */
+  /** How often progress is reported. Default: 5 000. */
   readonly progressMs?: number;
   readonly onProgress?: (progress: WorkerProgress) => void;
   /** Called for skipped records: they cannot be decoded, or DynamoDB permanently refuses to count them. */
