@@ -1,11 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
-import type { DynamoDB } from '@aws-sdk/client-dynamodb';
-import { type Engine, findEngine, startEngine, startFaultProxy } from 'headgate/testing/dynamodb';
-import { clientOf, createTables, leanReach, TABLE } from './dynamodb-peers.js';
+import { findEngine, startEngine, startFaultProxy } from 'headgate/testing/dynamodb';
+import { clientOf, createTables, leanReach } from './dynamodb-peers.js';
 import type { ClientNews, ClientOrder } from './http-client.js';
-import type { ServedStore, ServerNews } from './http-server.js';
+import { BenchServer, tell } from './http-process.js';
 import { compare } from './interleave.js';
 import { callEach } from './load.js';
 import { FLAGS, PAIRS, sized } from './settings.js';
@@ -17,9 +16,6 @@ const CONNECTIONS = 32;
 const CLIENTS = 8;
 const CALLERS = 64;
 const HOT_MS = 2_000;
-/** How long the item of a busy bucket is watched. The goal is about two minutes: HEADGATE_SOAK_MS=120000. */
-const SOAK_MS = Number(process.env['HEADGATE_SOAK_MS'] ?? 10_000);
-const KB = 1_024;
 const BODY = JSON.stringify({ entityId: 'user-1', resource: 'gpt-4', consume: { rph: 1, tph: 100 } });
 
 /** What a server adds to an app that answers a constant, and what a hot bucket costs behind one server. */
@@ -84,78 +80,8 @@ async function* hotBucketRows(): AsyncGenerator<Row> {
     }
     const name = `write units per grant, 1 server, ${CLIENTS} clients, ${CLIENTS * CALLERS} calls in flight`;
     yield within(name, 'units', perGrant, 0.02);
-    yield await soakRow(engine, client, load, () => proxy.requests.clear());
   } finally {
     for (const child of children) child.kill();
     client.destroy();
   }
-}
-
-/** The largest item of the bucket while the clients take from it as fast as the machine allows. */
-async function soakRow(
-  engine: Engine,
-  client: DynamoDB,
-  load: (forMs: number) => Promise<number>,
-  forget: () => void,
-): Promise<Row> {
-  const seconds = Math.ceil(sized(SOAK_MS) / 1_000);
-  const largest: number[] = [];
-  const startMs = performance.now();
-  let grants = 0;
-  for (let second = 0; second < seconds; second++) {
-    grants += await load(1_000);
-    largest.push(await largestItem(client));
-    forget();
-  }
-  const perSecond = Math.round((grants / (performance.now() - startMs)) * 1_000);
-  const name = `largest item of the bucket in ${seconds} s of ${perSecond} grants/s (${engine.name})`;
-  return within(name, 'bytes', largest, KB);
-}
-
-/** As DynamoDB counts: the names and the values of all attributes. */
-async function largestItem(client: DynamoDB): Promise<number> {
-  const { Items: items = [] } = await client.scan({ TableName: TABLE });
-  const buckets = items.filter(({ PK }) => PK?.S?.includes('/BUCKET#hot#'));
-  return Math.max(
-    ...buckets.map((item) => Object.entries(item).reduce((sum, [name, value]) => sum + name.length + sizeOf(value), 0)),
-  );
-}
-
-function sizeOf(value: object): number {
-  const [inner] = Object.values(value) as unknown[];
-  return typeof inner === 'string' ? Buffer.byteLength(inner) : JSON.stringify(inner).length;
-}
-
-/** A process that runs `serveForBench`. */
-class BenchServer implements AsyncDisposable {
-  readonly #child: ChildProcess;
-  readonly url: string;
-
-  private constructor(child: ChildProcess, url: string) {
-    this.#child = child;
-    this.url = url;
-  }
-
-  static async start(served: ServedStore): Promise<BenchServer> {
-    const child = fork(process.argv[1] ?? '', ['http-server', JSON.stringify(served), ...FLAGS]);
-    const [news] = (await once(child, 'message')) as [ServerNews];
-    return new BenchServer(child, news.url);
-  }
-
-  async cpuUs(): Promise<number> {
-    return (await tell<ServerNews>(this.#child, {})).cpuUs;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const ended = once(this.#child, 'exit');
-    this.#child.kill();
-    await ended;
-  }
-}
-
-async function tell<T>(child: ChildProcess, order: object): Promise<T> {
-  const answer = once(child, 'message');
-  child.send(order);
-  const [news] = await answer;
-  return news as T;
 }

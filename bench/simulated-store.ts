@@ -76,7 +76,7 @@ export class SimulatedStore {
     const before = [...this.#records].map(([pk, { image }]) => [pk, image] as const);
     this.counts.writes += writes.length;
     const pkOf = (write: Creation | Update): string =>
-      write.kind === 'create' ? buildShardKey(ns, write.image.key).PK : write.key.PK;
+      buildShardKey(ns, write.kind === 'create' ? write.image.key : write.key).PK;
     // No part of the simulation merges shards or charges with an id.
     const lands = (write: RecordWrite): boolean =>
       (write.kind === 'create' || write.kind === 'update') && this.#apply(pkOf(write), write);

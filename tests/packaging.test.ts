@@ -198,6 +198,18 @@ describe('the command line', () => {
     expect(loading('dist/server/index.js').length).toBeGreaterThan(0);
   });
 
+  test("import 'headgate' loads at most 8 files, because each file takes node time to load", () => {
+    expect(loadedWith('dist/index.js').length).toBeLessThanOrEqual(8);
+  });
+
+  test.each(['express', 'fastify', 'fetch', 'hono', 'koa', 'lambda', 'next'])(
+    "import 'headgate/%s' loads no module of node, so that it runs in other runtimes",
+    (name) => {
+      const ofNode = /^(?:import|export)\b[^'"();]*?["'](?:node:[^"']+)["']/m;
+      expect(loadedWith(`dist/integrations/http/${name}.js`).filter((path) => ofNode.test(textOf(path)))).toEqual([]);
+    },
+  );
+
   test('the library contains no code of the libraries of the command line', () => {
     const theirs = /CommanderError|picocolors|isCancel/;
     const holding = packedFiles().filter(

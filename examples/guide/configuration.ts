@@ -4,7 +4,7 @@ export async function configuration(): Promise<readonly string[]> {
   // #region levels
   const limiter = new RateLimiter('memory:', { limits: [Limit.perMinute('rpm', 10)] }); // 5. in code
   await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 20)] }); // 4. the whole namespace
-  await limiter.config.setResource('gpt-4', { limits: [Limit.perMinute('rpm', 30)] }); // 3. everybody on gpt-4
+  await limiter.config.setResource('gpt-4', { limits: [Limit.perMinute('rpm', 30)] }); // 3. every entity on gpt-4
   await limiter.config.setEntityDefault('ada', { limits: [Limit.perMinute('rpm', 40)] }); // 2. ada on everything
   await limiter.config.setEntity('ada', 'gpt-4', { limits: [Limit.perMinute('rpm', 50)] }); // 1. ada on gpt-4
 

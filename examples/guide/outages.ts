@@ -1,9 +1,9 @@
 import { type Backend, Limit, RateLimiter } from 'headgate';
 
-export function openWithPolicy(store: Backend): { limiter: RateLimiter<'rpm'>; told: string[] } {
+export function openWithPolicy(address: string | Backend): { limiter: RateLimiter<'rpm'>; told: string[] } {
   const told: string[] = [];
   // #region policy
-  const limiter = new RateLimiter(store, {
+  const limiter = new RateLimiter(address, {
     limits: [Limit.perMinute('rpm', 60)],
     onUnavailable: 'local', // or 'block' (the default), or 'allow'
     timeouts: { callMs: 500, acquireMs: 1_000 },

@@ -1,8 +1,8 @@
 import { Limit, RateLimiter } from 'headgate';
 
-export async function slots(store: string): Promise<number> {
+export async function slots(address: string): Promise<number> {
   // #region slots
-  const limiter = await RateLimiter.open(store, { limits: [Limit.concurrent('slots', 4)], leaseTtlMs: 30_000 });
+  const limiter = await RateLimiter.open(address, { limits: [Limit.concurrent('slots', 4)], leaseTtlMs: 30_000 });
 
   const done = await limiter.run({ entityId: 'gpu-1', resource: 'render', consume: { slots: 1 } }, async (lease) => {
     // `run` extends the lease while the function runs. If the lease is lost anyway, the work should end.

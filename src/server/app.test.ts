@@ -93,6 +93,23 @@ test('a client that disconnects while it waits is not reported as an error of th
   expect(reported).toEqual([]);
 });
 
+test('on memory, an ask for rates is answered a few promise steps after its body, and makes no signal', async () => {
+  const { server, send } = await requestServer();
+  await send('POST /v1/acquire', { body: ASK });
+  const body = JSON.stringify(ASK);
+  const headers = { 'content-length': String(body.length) };
+  const request = new Request('http://headgate.test/v1/acquire', { method: 'POST', body, headers });
+  Object.defineProperty(request, 'text', { value: async () => body });
+  Object.defineProperty(request, 'signal', { get: () => expect.unreachable('the signal was read') });
+  const answers: Response[] = [];
+  void server.fetch(request).then((response) => answers.push(response));
+  let steps = 0;
+  for (; answers.length === 0 && steps < 100; steps++) await Promise.resolve();
+  expect(answers[0]?.status).toBe(200);
+  // The body, the decision, the handler of the operation, and what hono awaits.
+  expect(steps).toBeLessThanOrEqual(8);
+});
+
 test('HEAD of the event stream subscribes to nothing', async () => {
   const events = new EventHub();
   const { send } = await requestServer({ events });

@@ -1,16 +1,18 @@
 import { Hono } from 'hono';
-import type { Context as HonoContext } from 'hono';
+import type { Context as HonoContext, HonoRequest } from 'hono';
 import { setMaxListeners } from 'node:events';
 import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
 import type { HeaderFormat } from '../integrations/http/headers.js';
+import { isPromise } from '../limiter/outage/guard.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
-import type { Asked, Input, Operation } from './operation.js';
+import type { LimitsFileParser } from './limits-file-parser.js';
+import type { Answer, Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
-import { readJson, TooLarge } from './read-body.js';
+import { parseJson, readText, TooLarge } from './read-body.js';
 import { type Caller, CallerLimiters } from './caller-limiters.js';
 import { respond } from './respond.js';
 
@@ -22,6 +24,8 @@ export interface AppOptions {
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
   readonly headers: HeaderFormat;
+  /** Reads a limits file that is sent as text. */
+  readonly parseLimitsFile: LimitsFileParser;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -94,15 +98,22 @@ export class App {
     return Promise.resolve(this.#hono.fetch(request));
   }
 
-  async #answer(one: Operation, context: HonoContext): Promise<Response> {
+  /** Awaits only what is not there yet, so that a store in memory answers in the turn in which the body is complete. */
+  async #answer(one: Operation, { req }: HonoContext): Promise<Response> {
     const { onAccess } = this.#options;
     const startMs = onAccess === undefined ? 0 : performance.now();
-    const { req } = context;
     let caller: Caller | null = null;
     let response: Response;
     try {
       caller = this.#identify(req.raw, one);
-      response = await this.#perform(one, context, caller);
+      const text = one.body === null ? null : await readText(req.raw, MAX_BODY_BYTES[one.role]);
+      const input = readInput(one, req, text);
+      if (caller.token !== null) checkReach(one, caller.token, input);
+      const limiter = this.#limiters.of(caller);
+      const asked = this.#askedOf(one, req.raw, caller, isPromise(limiter) ? await limiter : limiter);
+      const answer = one.handle(asked, input);
+      const responded = respondWith(one, isPromise(answer) ? await answer : answer, req.method);
+      response = isPromise(responded) ? await responded : responded;
     } catch (error) {
       response = respond(this.#problemOf(error, one, caller, req.raw.signal));
     }
@@ -118,27 +129,19 @@ export class App {
     return response;
   }
 
-  async #perform(one: Operation, context: HonoContext, caller: Caller): Promise<Response> {
-    const { raw } = context.req;
-    const input = await readInput(one, context);
-    for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
-    refuseOverrides(caller.token, one.overridesOf(input));
-    const limiter = await this.#limiters.of(caller);
-    const asked: Asked = {
+  #askedOf(one: Operation, request: Request, caller: Caller, limiter: RateLimiter): Asked {
+    const { events, headers, parseLimitsFile } = this.#options;
+    return {
       limiter,
       token: caller.token,
       namespace: caller.namespace,
-      // Made when it is first read, and most asks never read it.
-      get signal() {
-        return raw.signal;
-      },
+      request,
       ending: this.#ending.signal,
-      events: this.#options.events,
-      headers: this.#options.headers,
-      problemOf: (error) => this.#problemOf(error, one, caller, raw.signal),
+      events,
+      headers,
+      parseLimitsFile,
+      problemOf: (error) => this.#problemOf(error, one, caller, request.signal),
     };
-    const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
-    return stream === undefined ? respond(body, status, headers) : respondWithEvents(stream, raw.method);
   }
 
   /** The caller and the namespace of a request. Throws unless the token allows the operation there. */
@@ -174,12 +177,23 @@ export class App {
   }
 }
 
-async function readInput({ params, query, body, role }: Operation, { req }: HonoContext): Promise<Input> {
+function readInput({ params, query, body }: Operation, req: HonoRequest, text: string | null): Input {
   return {
     params: params === null ? null : parse('path', params, req.param()),
     query: query === null ? null : parse('query', query, req.query()),
-    body: body === null ? null : parse('body', body, await readJson(req.raw, MAX_BODY_BYTES[role])),
+    body: body === null || text === null ? null : parse('body', body, parseJson('body', text)),
   };
+}
+
+/** Throws unless the token covers what the request names and replaces. */
+function checkReach(one: Operation, token: AccessToken, input: Input): void {
+  for (const entityId of one.entitiesOf(input)) refuseOtherEntity(token, entityId);
+  refuseOverrides(token, one.overridesOf(input));
+}
+
+function respondWith(one: Operation, answer: Answer<unknown>, method: string): Response | Promise<Response> {
+  const { status = one.status, body, headers = [], stream } = answer;
+  return stream === undefined ? respond(body, status, headers) : respondWithEvents(stream, method);
 }
 
 async function respondWithEvents(stream: ReadableStream<Uint8Array>, method: string): Promise<Response> {

@@ -19,8 +19,7 @@ let lastAllowed: string | null = null;
  * The refusal of a request to another host name than that of this machine; null: the request is allowed. A page whose name
  * was rebound to 127.0.0.1 is of the same origin as the server, but sends its own name as `Host`.
  */
-export function refuseOtherHosts(request: Request): Response | null {
-  const host = request.headers.get('host') ?? '';
+export function refuseOtherHosts(host: string): Response | null {
   if (host === lastAllowed) return null;
   if (isLoopback(hostnameOf(`http://${host}`))) {
     lastAllowed = host;

@@ -1,8 +1,10 @@
 import type { GenericSchema, InferOutput } from 'valibot';
+import type { Awaitable } from '../backend.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
+import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Problem } from './problem.js';
 
 /** What a handler gets besides its input. */
@@ -13,14 +15,16 @@ export interface Asked {
   readonly token: AccessToken | null;
   /** The namespace of `limiter`. */
   readonly namespace: string;
-  /** Aborts when the client disconnects. */
-  readonly signal: AbortSignal;
+  /** Its signal aborts when the client disconnects. The signal is made when it is first read, and most asks never read it. */
+  readonly request: { readonly signal: AbortSignal };
   /** Aborts when the server ends before a wait does. */
   readonly ending: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
   readonly headers: HeaderFormat;
+  /** Reads a limits file that is sent as text. */
+  readonly parseLimitsFile: LimitsFileParser;
   /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */
   readonly problemOf: (error: unknown) => Problem;
 }
@@ -59,7 +63,7 @@ export interface Operation {
   readonly entitiesOf: (input: Input) => readonly string[];
   /** The fields of the request that replace what an admin has configured. A token with an entity prefix may not send them. */
   readonly overridesOf: (input: Input) => readonly string[];
-  readonly handle: (asked: Asked, input: Input) => Promise<Answer<unknown>>;
+  readonly handle: (asked: Asked, input: Input) => Awaitable<Answer<unknown>>;
 }
 
 /** Parameters of the path and the query, and the body, each as its schema returned it. */
@@ -99,7 +103,7 @@ export interface OperationDefinition<
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
   readonly overridesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
-  readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
+  readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Awaitable<Answer<InferOutput<A>>>;
 }
 
 /** Checks the types of a definition: the handler gets what the schemas return, and answers what its schema says. */

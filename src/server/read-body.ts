@@ -10,18 +10,17 @@ export class TooLarge extends Error {
 /** Far more than any operation needs, and far less than the stack of a function that calls itself for each level. */
 const MAX_LEVELS = 100;
 
-/** Reads a body as JSON. */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const text = await readBody(request, maxBytes);
+/** The value of a text in JSON. Throws an error that names `field` if it is none, or is deeper than a function can visit. */
+export function parseJson(field: string, text: string, expected = 'JSON'): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new ValidationError('body', 'JSON', text);
+    throw new ValidationError(field, expected, text);
   }
   // Each level has an opening and a closing bracket: a shorter text cannot be too deep.
   if (text.length > 2 * MAX_LEVELS && isDeeper(value, MAX_LEVELS)) {
-    throw new ValidationError('body', `JSON of at most ${MAX_LEVELS} levels`, 'more');
+    throw new ValidationError(field, `JSON of at most ${MAX_LEVELS} levels`, 'more');
   }
   return value;
 }
@@ -33,11 +32,14 @@ function isDeeper(value: unknown, levels: number): boolean {
 }
 
 /** Reads a body as text. Stops at the first byte beyond `maxBytes`, so that a client cannot fill the memory. */
-async function readBody(request: Request, maxBytes: number): Promise<string> {
+export function readText(request: Request, maxBytes: number): Promise<string> {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN);
   if (declared > maxBytes) throw new TooLarge(maxBytes);
   // A declared length is enforced by the HTTP parser, so that the body need not be counted.
-  if (declared <= maxBytes) return request.text();
+  return declared <= maxBytes ? request.text() : readCounted(request, maxBytes);
+}
+
+async function readCounted(request: Request, maxBytes: number): Promise<string> {
   if (request.body === null) return '';
   const decoder = new TextDecoder();
   let text = '';

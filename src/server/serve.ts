@@ -1,7 +1,8 @@
-import { serve as listen, type ServerType } from '@hono/node-server';
+import { type Http2Bindings, type HttpBindings, serve as listen, type ServerType } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
+import { InFlight } from './in-flight.js';
 import { isLoopback, refuseOtherHosts } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
@@ -28,6 +29,8 @@ export interface RunningServer {
 /** The port of `headgate serve`. */
 export const DEFAULT_PORT = 8700;
 
+type FetchCallback = (request: Request, env: HttpBindings | Http2Bindings) => Response | Promise<Response>;
+
 const CLOSE_MS = 8_000;
 /** For the answers to ended waits to be sent. */
 const LAST_ANSWERS_MS = 1_000;
@@ -44,19 +47,23 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   }
   const server = createServer(limiter, { ...rest, tokens });
   const isOpen = tokens.length === 0;
-  const inFlight = new Set<Promise<Response>>();
+  const inFlight = new InFlight();
   let isClosing = false;
-  const answer = async (request: Request): Promise<Response> => {
-    const answering = Promise.resolve((isOpen ? refuseOtherHosts(request) : null) ?? server.fetch(request));
-    inFlight.add(answering);
-    try {
-      const response = await answering;
-      // A client that keeps its connection would send its next request to a server that ends.
-      if (isClosing) response.headers.set('connection', 'close');
-      return response;
-    } finally {
-      inFlight.delete(answering);
-    }
+  const end = (response: Response): Response => {
+    inFlight.end();
+    // A client that keeps its connection would send its next request to a server that ends.
+    if (isClosing) response.headers.set('connection', 'close');
+    return response;
+  };
+  const fail = (error: unknown): never => {
+    inFlight.end();
+    throw error;
+  };
+  const answer: FetchCallback = (request, { incoming }) => {
+    const refused = isOpen ? refuseOtherHosts(incoming.headers.host ?? '') : null;
+    const answering = refused === null ? server.fetch(request) : Promise.resolve(refused);
+    inFlight.begin();
+    return answering.then(end, fail);
   };
   const node = await new Promise<ServerType>((resolve, reject) => {
     const starting = listen({ fetch: answer, port, hostname }, () => {
@@ -80,7 +87,7 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       await closed;
       for (const timer of timers) clearTimeout(timer);
       // A request whose connection was closed may still give back what it took. The store must be open for that.
-      await Promise.allSettled(inFlight);
+      await inFlight.idle();
     },
   };
 }

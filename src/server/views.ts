@@ -88,5 +88,5 @@ export function viewLease(lease: Lease): Awaitable<LeaseBody> {
 }
 
 function viewWithToken({ id, consumed }: Lease, token: string | null, expiresAt: Date | null): LeaseBody {
-  return { id, token, expiresAt: expiresAt?.toISOString() ?? null, consumed: { ...consumed } };
+  return { id, token, expiresAt: expiresAt?.toISOString() ?? null, consumed };
 }

@@ -1,26 +1,24 @@
-import { readFileSync } from 'node:fs';
-
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+import { blocksOf } from '../support/docs/code-blocks.js';
 
 /** The functions that the example leaves to its reader, and the output of the result. */
 const BEFORE = `
-const callModel = async () => ({ text: 'Hello', usage: { total: 700 } });
-const refusals = [];
-const respond429 = (...refusal) => refusals.push(refusal);
+const answers = [];
+const callModel = async () => ({ text: 'Hello', usage: { total_tokens: 700 } });
+const respond = (text) => answers.push(text);
+const respond429 = (...denial) => answers.push(denial);
 `;
 const AFTER = `
-if (decision.granted) await decision.lease.commit();
-console.log(JSON.stringify({ text, granted: decision.granted, refusals }));
+console.log(JSON.stringify(answers));
 await limiter.close();
 `;
 
-/** The first TypeScript block of the README as a program. It is also JavaScript. */
+/** The TypeScript block of the README as a program. It is also JavaScript. */
 export function readmeProgram(): string {
   return `${BEFORE}${blockOf('ts')}${AFTER}`;
 }
 
 /** The output of the program on an empty store. */
-export const README_OUTPUT = { text: 'Hello', granted: true, refusals: [] };
+export const README_OUTPUT = ['Hello'];
 
 /** The limits file of the README. */
 export function readmeSeed(): string {
@@ -28,7 +26,7 @@ export function readmeSeed(): string {
 }
 
 function blockOf(language: string): string {
-  const [, block] = new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\`$`, 'm').exec(README) ?? [];
+  const block = blocksOf('README.md').find((one) => one.language === language);
   if (block === undefined) throw new Error(`The README has no block of ${language}`);
-  return block;
+  return block.text;
 }

@@ -71,7 +71,7 @@ describe('a folder with the optional packages', () => {
     const env = { ...plainEnvironment(), HEADGATE_URL: 'file:./limits.db' };
     expect(await runExample(env)).toEqual(README_OUTPUT);
     const used = JSON.parse(await headgate(['usage', 'summary', 'gpt-4', '--json'], env)) as unknown;
-    expect(used).toMatchObject({ total: { rpm: 2, tpm: 1_200 }, acquires: 2 });
+    expect(used).toMatchObject({ total: { rpm: 1, tpm: 700 }, acquires: 1 });
   });
 
   test.skipIf(engine.status !== 'available')(

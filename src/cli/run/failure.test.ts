@@ -64,7 +64,7 @@ test.each([
   [new NamespaceNotFound('x', 'deleted'), 'Namespace x is deleted'],
   [
     new LimitsNotConfigured('u', 'r'),
-    'No limits for entity u on resource r: set some, such as `headgate system set -l rpm:100/min`',
+    'No stored limits for entity u on resource r; the command does not know limits in code. `headgate resource set r -l rpm:100/min` stores some, which then replace those in code',
   ],
   [new ValidationError('consume', 'more', {}), 'Expected `-c` to be more, got {}'],
   [new ValidationError('consume.rpn', 'known', 'rpn'), 'Expected `-c rpn` to be known, got "rpn"'],

@@ -54,7 +54,8 @@ function adviceOf(error: HeadgateError): string {
   }
   if (error instanceof LimitsNotConfigured) {
     const { entityId, resource } = error;
-    return `No limits for entity ${entityId} on resource ${resource}: set some, such as \`headgate system set -l rpm:100/min\``;
+    const command = `headgate resource set ${resource} -l rpm:100/min`;
+    return `No stored limits for entity ${entityId} on resource ${resource}; the command does not know limits in code. \`${command}\` stores some, which then replace those in code`;
   }
   if (error instanceof ValidationError) {
     const flag = flagOf(error.field);

@@ -321,17 +321,23 @@ export function conclude(levels: readonly { readonly verdicts: readonly Verdict[
 export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
   const { limit, effectiveMilli, requestedMilli, reserve, shadow, nearMilli, waitMs } = verdict;
   const leftMilli = granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli;
-  return {
+  const status = {
     entityId,
     resource,
     limit,
     available: wholeTokens(leftMilli),
     requested: requestedMilli / MILLI,
-    ...(reserve === undefined ? {} : { reserved: shareOfCapacity(limit, reserve) / MILLI }),
-    ...(shadow === undefined ? {} : { shadow }),
-    ...(nearMilli === undefined || leftMilli > nearMilli ? {} : { near: true }),
     exceeded: waitMs !== 0,
     retryAfterMs: announcedWait(verdict),
+  };
+  const isNear = nearMilli !== undefined && leftMilli <= nearMilli;
+  // Most verdicts have no options. To spread none of them takes as long as the rest of the status.
+  if (reserve === undefined && shadow === undefined && !isNear) return status;
+  return {
+    ...status,
+    ...(reserve === undefined ? {} : { reserved: shareOfCapacity(limit, reserve) / MILLI }),
+    ...(shadow === undefined ? {} : { shadow }),
+    ...(isNear ? { near: true } : {}),
   };
 }
 

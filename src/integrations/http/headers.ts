@@ -1,5 +1,6 @@
 import { gainsTokens } from '../../core/bucket/bucket.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { Limit } from '../../core/limit.js';
 import { hasBalance, holdsSlots } from '../../core/limit-kind.js';
 
 /**
@@ -74,11 +75,24 @@ function tripleLines(prefix: string, limits: readonly LimitStatus[], decision: D
   ];
 }
 
-/** `"rpm";q=100;w=60`: the quota and its window. Slots have no window. */
+/** A limit does not change, and the same few are in every answer. */
+const policies = new WeakMap<Limit, string>();
+
+/** `"rpm";q=100;w=60`: the quota and its window. */
 function policyItem({ limit, entityId }: LimitStatus, partitionKey: HeaderOptions['partitionKey']): string {
-  const unit = holdsSlots(limit.kind) ? ';qu="concurrent-requests"' : unitOf(limit.name);
-  const window = holdsSlots(limit.kind) ? '' : `;w=${wholeSeconds(limit.refillPeriodMs)}`;
-  return `"${limit.name}";q=${limit.capacity}${unit}${window}${partition(entityId, partitionKey)}`;
+  let policy = policies.get(limit);
+  if (policy === undefined) {
+    policy = policyOf(limit);
+    policies.set(limit, policy);
+  }
+  return policy + partition(entityId, partitionKey);
+}
+
+/** Slots have no window. */
+function policyOf({ name, kind, capacity, refillPeriodMs }: Limit): string {
+  const unit = holdsSlots(kind) ? ';qu="concurrent-requests"' : unitOf(name);
+  const window = holdsSlots(kind) ? '' : `;w=${wholeSeconds(refillPeriodMs)}`;
+  return `"${name}";q=${capacity}${unit}${window}`;
 }
 
 /** Requests are the default unit. Limits whose name speaks of tokens count tokens. */

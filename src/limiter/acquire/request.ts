@@ -95,10 +95,10 @@ export function checkRequest(request: AcquireRequest): void {
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
 }
 
-/** Comparing a key with three constants takes a third of the time of three look-ups in a set. */
+/** Comparing a key with a few constants takes a third of the time of a look-up in a set. The server sends `portable`. */
 function hasOnlyUsualFields(request: AcquireRequest): boolean {
   for (const key in request) {
-    if (key !== 'entityId' && key !== 'resource' && key !== 'consume') return false;
+    if (key !== 'entityId' && key !== 'resource' && key !== 'consume' && key !== 'portable') return false;
   }
   return true;
 }

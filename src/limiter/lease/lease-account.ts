@@ -94,8 +94,10 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   consumed(): Record<string, number> {
-    const taken = this.#accounts()[0]?.taken ?? new Map<string, Int>();
-    return Object.fromEntries([...taken].map(([name, milli]) => [name, wholeTokens(milli)]));
+    // Before the first correction the lease has what it was granted, and needs no accounts to say it.
+    if (this.#levels === null) return tokensByName(this.#granted[0]?.asks ?? []);
+    const taken = this.#levels[0]?.taken ?? new Map<string, Int>();
+    return tokensByName([...taken].map(([name, milli]) => ({ name, milli })));
   }
 
   kindOf(name: string): LimitKind | undefined {
@@ -186,6 +188,10 @@ export class StoredLeaseAccount implements LeaseAccount {
     this.#levels ??= this.#granted.map(openLevel);
     return this.#levels;
   }
+}
+
+function tokensByName(amounts: readonly Amount[]): Record<string, number> {
+  return Object.fromEntries(amounts.map(({ name, milli }) => [name, wholeTokens(milli)]));
 }
 
 /** Reads the config again. The returned function gives the newest rules of a level; undefined if it has none. */

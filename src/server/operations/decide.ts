@@ -1,7 +1,9 @@
 import * as v from 'valibot';
+import type { Awaitable } from '../../backend.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
+import { isPromise } from '../../limiter/outage/guard.js';
 import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
@@ -80,9 +82,11 @@ function overridesIn({ limits, onUnavailable }: AskBody): readonly string[] {
 function requestOf(body: AskBody): AcquireRequest {
   // A lease that holds slots must be settled by another request, so that it needs a token in any case.
   const portable = body.portable === true ? true : 'held';
-  const request = { ...body, portable };
+  // Not by a spread, which takes ten times as long.
+  const request: object = Object.assign({}, body, { portable });
   const { limits } = body;
-  return (limits === undefined ? request : { ...request, limits: parseLimits('limits', limits) }) as AcquireRequest;
+  if (limits !== undefined) Object.assign(request, { limits: parseLimits('limits', limits) });
+  return request as AcquireRequest;
 }
 
 /** An ask that waits ends when its client disconnects or the server ends. */
@@ -90,26 +94,33 @@ function acquire(asked: Asked, body: AskBody): Promise<Decision> {
   const { limiter } = asked;
   const request = requestOf(body);
   if (body.wait === undefined) return limiter.tryAcquire(request);
-  return untilEnding(asked.signal, asked.ending, async (signal) => limiter.tryAcquire({ ...request, signal }));
+  return untilEnding(asked.request.signal, asked.ending, async (signal) => limiter.tryAcquire({ ...request, signal }));
 }
 
 type Granted = Extract<Decision, { granted: true }>;
 
-async function viewGrant({ lease, statuses, decidedBy }: Granted): Promise<GrantView> {
-  const view = viewLease(lease);
-  const shown = view instanceof Promise ? await view : view;
-  return { granted: true, lease: shown, statuses: statuses.map(viewStatus), decidedBy };
+function viewGrant(granted: Granted): Awaitable<GrantView> {
+  const lease = viewLease(granted.lease);
+  return isPromise(lease) ? lease.then((shown) => grantWith(granted, shown)) : grantWith(granted, lease);
+}
+
+function grantWith({ statuses, decidedBy }: Granted, lease: GrantView['lease']): GrantView {
+  return { granted: true, lease, statuses: statuses.map(viewStatus), decidedBy };
 }
 
 /**
- * Gives the leases back if their client has disconnected meanwhile: no other request would settle them before they expire.
- * Called when the answer is complete, because signing a token takes time too. An ask for rates only that did not wait stays
+ * Whether the client has disconnected from a request whose leases no other request would settle before they expire. Asked
+ * when the answer is complete, because signing a token takes time too. An ask for rates only that did not wait stays
  * counted, and costs no signal.
  */
-async function giveBackIfGone(asked: Asked, asks: readonly AskBody[], granted: readonly Granted[]): Promise<void> {
+function isGone(asked: Asked, asks: readonly AskBody[], granted: readonly Granted[]): boolean {
   const mayBeLost =
     asks.some(({ wait }) => wait !== undefined) || granted.some(({ lease }) => lease.expiresAt !== null);
-  if (mayBeLost && asked.signal.aborted) await Promise.all(granted.map(({ lease }) => lease.rollback()));
+  return mayBeLost && asked.request.signal.aborted;
+}
+
+async function giveBack(granted: readonly Granted[]): Promise<void> {
+  await Promise.all(granted.map(({ lease }) => lease.rollback()));
 }
 
 function headersOf(
@@ -125,16 +136,16 @@ function headersOf(
 }
 
 async function decide(asked: Asked, body: AskBody): Promise<Answer<GrantView>> {
-  const { headers } = asked;
   const decision = await acquire(asked, body);
   if (decision.granted) {
-    const view = await viewGrant(decision);
-    await giveBackIfGone(asked, [body], [decision]);
-    return { body: view, headers: headersOf(decision, headers) };
+    const view = viewGrant(decision);
+    const shown = isPromise(view) ? await view : view;
+    if (isGone(asked, [body], [decision])) await giveBack([decision]);
+    return { body: shown, headers: headersOf(decision, asked.headers) };
   }
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
-  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision, headers) };
+  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision, asked.headers) };
 }
 
 const key = v.object({ entityId, resource });
@@ -179,16 +190,17 @@ export const decideOperations = [
         outcomes.map(async (outcome) => {
           if (outcome.status === 'rejected') return refused(outcome.reason);
           const decision = outcome.value;
-          if (decision.granted) return viewGrant(decision).catch(refused);
-          return { ...denialProblem(decision), granted: false as const };
+          if (!decision.granted) return { ...denialProblem(decision), granted: false as const };
+          try {
+            return await viewGrant(decision);
+          } catch (error) {
+            return refused(error);
+          }
         }),
       );
       const decisions = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
-      await giveBackIfGone(
-        asked,
-        body.asks,
-        decisions.filter((decision) => decision.granted),
-      );
+      const granted = decisions.filter((decision) => decision.granted);
+      if (isGone(asked, body.asks, granted)) await giveBack(granted);
       return { body: { results } };
     },
   }),

@@ -58,7 +58,7 @@ export const liveOperations = [
       ),
     }),
     answer: v.pipe(v.string(), v.description('text/event-stream')),
-    handle: async ({ events, signal, token }, { query: { namespace, forMs } }) => {
+    handle: async ({ events, request: { signal }, token }, { query: { namespace, forMs } }) => {
       const isWanted = wantedBy(token, scopeOf(token, namespace));
       if (forMs === undefined) return { body: '', stream: events.stream(signal, isWanted) };
       const end = AbortSignal.timeout(Math.min(LONGEST_MS, Number(forMs)));

@@ -11,14 +11,16 @@ export type Operation =
       readonly entityId: string;
       readonly amount: number;
       readonly priority?: string;
+      /** The amount may be cut. */
+      readonly atMost?: true;
     }
   | { readonly kind: 'settle'; readonly lease: number; readonly total: number }
   | { readonly kind: 'rollback'; readonly lease: number };
 
 /** The answer of the limiter. */
 export type Outcome =
-  /** `exceeded`: by a shadow, of which nothing was taken. */
-  | { readonly kind: 'granted'; readonly exceeded: boolean }
+  /** `exceeded`: by a shadow, of which nothing was taken. `consumed`: the amount that the lease says it took. */
+  | { readonly kind: 'granted'; readonly exceeded: boolean; readonly consumed: number }
   | { readonly kind: 'denied'; readonly reason: string }
   | { readonly kind: 'done' }
   /** `code` is null for an error that is not Headgate's. */
@@ -50,12 +52,19 @@ export class BucketWorker {
     }
   }
 
-  async #take({ lease, entityId, amount, priority }: Extract<Operation, { readonly kind: 'take' }>): Promise<Outcome> {
-    const request = { entityId, resource: RESOURCE, consume: { [LIMIT]: amount } };
-    const decision = await this.#limiter.tryAcquire(priority === undefined ? request : { ...request, priority });
+  async #take(operation: Extract<Operation, { readonly kind: 'take' }>): Promise<Outcome> {
+    const { lease, entityId, amount, priority, atMost } = operation;
+    const decision = await this.#limiter.tryAcquire({
+      entityId,
+      resource: RESOURCE,
+      consume: { [LIMIT]: amount },
+      ...(priority === undefined ? {} : { priority }),
+      ...(atMost === undefined ? {} : { atMost: LIMIT }),
+    });
     if (!decision.granted) return { kind: 'denied', reason: decision.reason };
     this.#leases.set(lease, decision.lease);
-    return { kind: 'granted', exceeded: decision.statuses.some(({ exceeded }) => exceeded) };
+    const exceeded = decision.statuses.some((status) => status.exceeded);
+    return { kind: 'granted', exceeded, consumed: decision.lease.consumed[LIMIT] ?? 0 };
   }
 
   async #correct(operation: Exclude<Operation, { readonly kind: 'take' }>): Promise<Outcome> {

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { FlatRecord } from './flat-record.js';
 import { KEY, NOW_MS, NS } from './shard-images.js';
 import { BackendUnavailable } from '../../../src/core/errors.js';
-import { ATTRIBUTE, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { buildShardKey } from '../../../src/backends/dynamodb/table/keys.js';
+import { type Amount, amountOf, type Holder } from '../../../src/core/bucket/decide.js';
+import { ATTRIBUTE, encodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { WriteAnswer } from '../../../src/backends/dynamodb/bucket/executor.js';
 import type { GroupAnswer, GroupStep } from '../../../src/backends/dynamodb/bucket/group/group-state.js';
@@ -29,31 +29,43 @@ export const EVENTS = [
 
 export interface Happening {
   readonly event: (typeof EVENTS)[number];
-  /** A foreign writer comes first, and, where the write is sent twice, in between. */
-  readonly foreign: 'none' | 'take' | 'refund' | 'rebase';
+  /**
+   * A foreign writer comes first, and, where the write is sent twice, in between. `earlier grant`: a write of an earlier
+   * group, which got no answer, lands late and grants an ask that this group writes again.
+   */
+  readonly foreign: 'none' | 'take' | 'refund' | 'rebase' | 'earlier grant';
 }
 
 export const happenings: fc.Arbitrary<Happening> = fc.record({
   event: fc.constantFrom(...EVENTS, 'answered', 'answered'),
-  foreign: fc.constantFrom('none', 'none', 'none', 'take', 'refund', 'rebase'),
+  foreign: fc.constantFrom('none', 'none', 'none', 'take', 'refund', 'rebase', 'earlier grant'),
 });
 
 /** A write of the group that landed, with the record before and after. */
 export interface Landing {
   readonly before: ShardImage;
   readonly after: ShardImage;
+  /** As the write has them: once a write got no answer, an ask that may be cut keeps the amount that it had there. */
+  readonly entries: readonly Entry[];
   readonly results: ReadonlyMap<number, EntryResult | null>;
   /** False: an earlier write got no answer, so this one left out the refunds that could count twice. */
   readonly withRefunds: boolean;
-  /** A write had landed whose sender does not know it: the store got it twice, with a foreign write in between. */
-  readonly isDuplicate: boolean;
+  /** The store got the write twice, with a foreign write in between. This is the first time, which its sender cannot see. */
+  readonly isUnheard: boolean;
+}
+
+/** A settlement or a reclaim of the group that landed. */
+interface Maintenance {
+  readonly before: ShardImage;
+  readonly after: ShardImage;
 }
 
 export type Told = EntryResult | 'deferred' | { readonly error: unknown };
 
-interface Driven {
+export interface Driven {
   readonly told: readonly Told[];
   readonly landings: readonly Landing[];
+  readonly maintenance: readonly Maintenance[];
   readonly final: ShardImage;
   readonly foreignWrites: number;
   readonly events: ReadonlySet<string>;
@@ -69,16 +81,18 @@ export function drive(
   const record = new FlatRecord(truth);
   const told: Told[] = [];
   const landings: Landing[] = [];
+  const maintenance: Maintenance[] = [];
   const events = new Set<string>();
-  let isDuplicate = false;
   let foreignWrites = 0;
   let sends = 0;
 
-  const interfere = (kind: Happening['foreign']): void => {
+  const doubtful = history.some(({ foreign }) => foreign === 'earlier grant') ? findDoubtful(entries) : undefined;
+  const interfere = (kind: Happening['foreign']): boolean => {
     const image = record.image;
-    if (kind === 'none' || image === null) return;
+    const write = image && foreignWrite(image, kind, doubtful, foreignWrites + 1);
+    if (write === null) return false;
     foreignWrites += 1;
-    record.write(kind === 'rebase' ? rebaseOf(image, foreignWrites) : foreignChange(image, kind, foreignWrites));
+    return record.write(write);
   };
   const land = (write: Creation | Update, { state }: GroupStep): WriteAnswer => {
     const before = record.image!;
@@ -88,7 +102,9 @@ export function drive(
       const { open, results } = state.purpose.sent;
       const withRefunds = state.unanswered.writes.length === 0;
       const answers = new Map(open.map((index, at) => [index, results[at] ?? null]));
-      landings.push({ before, after, results: answers, withRefunds, isDuplicate });
+      landings.push({ before, after, entries: state.group.entries, results: answers, withRefunds, isUnheard: false });
+    } else {
+      maintenance.push({ before, after });
     }
     return { kind: 'written', image: after };
   };
@@ -106,10 +122,13 @@ export function drive(
         return { kind: 'no-answer', unsent: false, error: LOST };
       case 'unsent':
         return { kind: 'no-answer', unsent: true, error: LOST };
-      case 'sent twice':
-        isDuplicate = (land(write, now).kind === 'written' && foreign !== 'none') || isDuplicate;
-        interfere(foreign);
+      case 'sent twice': {
+        const before = landings.length;
+        land(write, now);
+        const first = landings[before];
+        if (interfere(foreign) && first !== undefined) landings[before] = { ...first, isUnheard: true };
         return land(write, now);
+      }
       case 'throttled':
       case 'conflict':
         return { kind: 'busy', cause: event, hotKey: false, error: LOST };
@@ -131,7 +150,8 @@ export function drive(
     }
   };
 
-  const group = { ns: NS, key: KEY, entries, nowMs: NOW_MS, maxRetries: 5, lifeFactor: 7, inDoubt: new Set<string>() };
+  const inDoubt = new Set(doubtful === undefined ? [] : [doubtful.leaseId]);
+  const group = { ns: NS, key: KEY, entries, nowMs: NOW_MS, maxRetries: 5, lifeFactor: 7, inDoubt };
   let now = startGroup(group, { image: seen, trust: 'guess', isAbsent: false, judgement: null });
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     for (const { index, outcome } of now.answers) {
@@ -139,10 +159,59 @@ export function drive(
       told[index] =
         outcome.kind === 'result' ? outcome.result : outcome.kind === 'error' ? { error: outcome.error } : 'deferred';
     }
-    if (now.action.kind === 'done') return { told, landings, final: record.image!, foreignWrites, events };
+    if (now.action.kind === 'done') return { told, landings, maintenance, final: record.image!, foreignWrites, events };
     now = step(now.state, perform(now));
   }
   throw new Error('The group does not end');
+}
+
+interface HeldAsk {
+  readonly leaseId: string;
+  readonly asks: readonly Amount[];
+  readonly holder: Holder;
+}
+
+/** An ask that an earlier group may have granted. What could be cut keeps its amount from then on. */
+function findDoubtful(entries: readonly Entry[]): HeldAsk | undefined {
+  for (const entry of entries) {
+    if (entry.kind !== 'ask' || entry.leaseId === null || entry.level.holder === null) continue;
+    const { asks, holder } = entry.level;
+    if (!asks.some(({ atMost }) => atMost === true)) return { leaseId: entry.leaseId, asks, holder };
+  }
+  return undefined;
+}
+
+/** null: there is nothing to write. */
+function foreignWrite(
+  image: ShardImage,
+  kind: Happening['foreign'],
+  doubtful: HeldAsk | undefined,
+  at: number,
+): Update | null {
+  switch (kind) {
+    case 'none':
+      return null;
+    case 'rebase':
+      return rebaseOf(image, at);
+    case 'earlier grant':
+      return doubtful === undefined || image.holders.has(doubtful.leaseId) ? null : earlierGrant(image, doubtful, at);
+    case 'take':
+    case 'refund':
+      return foreignChange(image, kind, at);
+  }
+}
+
+function earlierGrant({ key, limits }: ShardImage, { leaseId, asks, holder }: HeldAsk, at: number): Update {
+  const update = new RecordUpdate()
+    .set(ATTRIBUTE.writeId, `foreign-write-${at}`)
+    .set(ATTRIBUTE.holder(leaseId), encodeHolder(holder))
+    .add(ATTRIBUTE.acquires, 1);
+  for (const { limit } of limits) {
+    const milli = Number(amountOf(asks, limit.name) ?? 0);
+    update.add(ATTRIBUTE.tokens(limit.name), -milli);
+    if (limit.kind === 'rate') update.add(ATTRIBUTE.consumed(limit.name), milli);
+  }
+  return update.of(NS, key);
 }
 
 /** Another process takes a tenth of each rate, if it is there, or gives it back. */
@@ -154,7 +223,7 @@ function foreignChange({ key, limits }: ShardImage, kind: 'take' | 'refund', at:
     const milli = kind === 'take' ? part : -part;
     update.add(ATTRIBUTE.tokens(limit.name), -milli).add(ATTRIBUTE.consumed(limit.name), milli);
   }
-  return update.of(buildShardKey(NS, key));
+  return update.of(NS, key);
 }
 
 function rebaseOf(image: ShardImage, at: number): Update {

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { LevelRef } from '../../../src/backend.js';
 import { amountOf, type Holder } from '../../../src/core/bucket/decide.js';
 import type { Limit } from '../../../src/core/limit.js';
 import type { AskEntry, Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
@@ -118,7 +119,9 @@ export const stalePairs: fc.Arbitrary<StalePair> = fc
     );
     if (drawn.keepsHolders && drawn.sameBalances && !drawn.movedBase && !drawn.adopted) return { seen, truth };
     const version = drawn.adopted ? { ...VERSION, openedAtMs: 5 } : truth.version;
-    return { seen, truth: { ...truth, version, writeId: 'true-write-id-' } };
+    // Only the lease itself removes a holder, and other writers once it has expired, which they count.
+    const expired = [...seen.holders.keys()].filter((id) => !truth.holders.has(id)).length;
+    return { seen, truth: { ...truth, version, expired: truth.expired + expired, writeId: 'true-write-id-' } };
   });
 
 function isFirst({ id }: Held, at: number, all: readonly Held[]): boolean {
@@ -160,19 +163,13 @@ const draws: fc.Arbitrary<Draw> = fc.record({
 /** A group that callers of this shard send, planned from the cached image. */
 export type RandomGroup = (seen: ShardImage) => readonly Entry[];
 
-function groupsOf(one: fc.Arbitrary<Draw>): fc.Arbitrary<RandomGroup> {
-  return fc.tuple(fc.array(one, { minLength: 1, maxLength: 8 }), fc.integer({ min: 0, max: 3 })).map(
+export const groups: fc.Arbitrary<RandomGroup> = fc
+  .tuple(fc.array(draws, { minLength: 1, maxLength: 8 }), fc.integer({ min: 0, max: 3 }))
+  .map(
     ([drawn, sequence]) =>
       (seen) =>
         drawn.map((draw) => entryOf(seen, draw, sequence === 0 ? 2 : 1)),
   );
-}
-
-/** Without asks that may be cut: which of them is served, and with how much, depends on the write that lands. */
-export const groups: fc.Arbitrary<RandomGroup> = groupsOf(draws.map((draw) => ({ ...draw, cut: -1 })));
-
-/** Also with asks that may be cut. */
-export const cutGroups: fc.Arbitrary<RandomGroup> = groupsOf(draws);
 
 function entryOf(seen: ShardImage, draw: Draw, sequence: number): Entry {
   const entry = plainEntryOf(seen, draw, sequence);
@@ -227,21 +224,32 @@ function plainEntryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, seque
       return changeEntry(limits, rates, { version });
     case 'refund':
       return changeEntry(limits, negated(rates), { version, uncounts: pick % 2 === 0 });
-    case 'settle': {
-      // The difference to the amounts of the holder, or the total if there is no holder.
-      const carried = seen.holders.get(leaseId)?.rates ?? [];
-      const totals = { ...Object.fromEntries(carried.map(({ name, milli }) => [name, Number(milli)])), ...rates };
-      const deltas = Object.entries(totals).map(([name, milli]) => [
-        name,
-        milli - Number(amountOf(carried, name) ?? 0),
-      ]);
-      return changeEntry(limits, Object.fromEntries(deltas), { version, leaseId, holder: 'keep', totals });
-    }
-    case 'release':
+    case 'settle':
+      return totalsEntry(seen, rates, { version, leaseId, holder: 'keep' });
+    case 'release': {
+      // An undo sets all rates to 0.
+      const none = Object.fromEntries(limits.filter((limit) => limit.kind === 'rate').map(({ name }) => [name, 0]));
+      if (pick > 7) return totalsEntry(seen, none, { version, leaseId, holder: 'release' });
       return changeEntry(limits, pick % 2 === 0 ? rates : negated(rates), { version, leaseId, holder: 'release' });
+    }
     case 'extend':
       return extendEntry(leaseId, NOW_MS + Math.max(1, 30_000 * (pick % 3)));
   }
+}
+
+interface TotalsDetails {
+  readonly version: LevelRef['version'];
+  readonly leaseId: string;
+  readonly holder: 'keep' | 'release';
+}
+
+/** Sets some rates of a lease. The others stay as its holder carries them. */
+function totalsEntry(seen: ShardImage, rates: Readonly<Record<string, number>>, details: TotalsDetails): Entry {
+  const limits = seen.limits.map(({ limit }) => limit);
+  const carried = seen.holders.get(details.leaseId)?.rates ?? [];
+  const totals = { ...Object.fromEntries(carried.map(({ name, milli }) => [name, Number(milli)])), ...rates };
+  const deltas = Object.entries(totals).map(([name, milli]) => [name, milli - Number(amountOf(carried, name) ?? 0)]);
+  return changeEntry(limits, Object.fromEntries(deltas), { ...details, totals });
 }
 
 /** Rounds, and avoids -0, which is not a stored number. */

@@ -6,7 +6,7 @@ import { perform, PortableModel, type Step } from './portable-model.js';
 
 export const LIMITS = [Limit.perDay('rpd', 1_000), Limit.perDay('tpd', 1_000_000), Limit.concurrent('slots', 100)];
 export const USER = { entityId: 'user-1', resource: 'gpt-4' };
-const TAKEN = { rpd: 1, tpd: 500, slots: 2 };
+export const TAKEN = { rpd: 1, tpd: 500, slots: 2 };
 const STEPS = 5;
 
 function drawStep(random: Random, at: number): Step {
@@ -24,6 +24,11 @@ function drawStep(random: Random, at: number): Step {
     default:
       return at < STEPS - 1 ? { kind: 'extend' } : { kind: 'rollback' };
   }
+}
+
+/** The steps of one lease, of which the last may end it. */
+export function drawSteps(random: Random): readonly Step[] {
+  return Array.from({ length: STEPS }, (_, at) => drawStep(random, at));
 }
 
 /**
@@ -46,7 +51,7 @@ export async function live(
       if (outcome !== 'killed') expect([step, outcome]).toEqual([step, model.apply(step)]);
     }
   };
-  for (let at = 0; at < STEPS; at++) await make(drawStep(random, at));
+  for (const step of drawSteps(random)) await make(step);
   if (ends && model.state === 'open') await make({ kind: 'commit', tpd: null });
   return model;
 }

@@ -15,6 +15,8 @@ export interface DemandShape {
   readonly withoutDebits?: boolean;
   /** The class of all asks; none unless given. */
   readonly priority?: string;
+  /** All asks may be cut, down to one token. */
+  readonly atMost?: true;
   /** The ledgers of the bucket of an entity and of the buckets of its parents. */
   readonly ledgersOf: (entityId: string) => readonly TokenLedger[];
   /** Ledgers whose bound is for asks of another class: these takes may go below it, as debits do. None unless given. */
@@ -40,9 +42,21 @@ interface Correction extends Granted {
  * after their grant. Books the outcomes.
  */
 export class Demand {
-  readonly counts = { asks: 0, granted: 0, exceeded: 0, denied: 0, contended: 0, refunds: 0, debits: 0, failed: 0 };
+  readonly counts = {
+    asks: 0,
+    granted: 0,
+    exceeded: 0,
+    cut: 0,
+    denied: 0,
+    contended: 0,
+    refunds: 0,
+    debits: 0,
+    failed: 0,
+  };
   /** The grants of each client. */
   readonly grantsOf = new Map<number, number>();
+  /** Leases that took more than their ask, less than one token, or a part of an ask that may not be cut. */
+  readonly wrongAmounts: string[] = [];
   /** Errors without a code of Headgate. */
   readonly untyped: string[] = [];
   readonly #random: Random;
@@ -62,11 +76,11 @@ export class Demand {
   }
 
   takes(): readonly Operation[] {
-    const { entities, amounts, asks, priority } = this.#shape;
+    const { entities, amounts, asks, priority, atMost } = this.#shape;
+    const options = { ...(priority === undefined ? {} : { priority }), ...(atMost === undefined ? {} : { atMost }) };
     return Array.from({ length: asks }, (): Operation => {
       const [entityId, amount] = [this.#random.pick(entities), this.#random.pick(amounts)];
-      const take = { kind: 'take', lease: ++this.#leases, entityId, amount } as const;
-      return priority === undefined ? take : { ...take, priority };
+      return { kind: 'take', lease: ++this.#leases, entityId, amount, ...options };
     });
   }
 
@@ -108,7 +122,7 @@ export class Demand {
   #bookTake(
     atMs: EpochMs,
     client: number,
-    { lease, entityId, amount }: Extract<Operation, { readonly kind: 'take' }>,
+    { lease, entityId, amount: asked, atMost }: Extract<Operation, { readonly kind: 'take' }>,
     outcome: Outcome,
   ): void {
     this.counts.asks += 1;
@@ -119,6 +133,11 @@ export class Demand {
     // Nothing was taken, so there is nothing to correct.
     if (outcome.exceeded) this.counts.exceeded += 1;
     if (outcome.exceeded) return;
+    const { consumed: amount } = outcome;
+    if (amount < asked) this.counts.cut += 1;
+    if (amount > asked || amount < (atMost === undefined ? asked : 1)) {
+      this.wrongAmounts.push(`lease ${lease} took ${amount} of ${asked}`);
+    }
     this.#granted.push({ client, lease, entityId, amount });
     for (const ledger of this.#shape.ledgersOf(entityId)) ledger.take(atMs, amount * MILLI);
     for (const ledger of this.#shape.othersOf?.(entityId) ?? []) ledger.debit(atMs, amount * MILLI);

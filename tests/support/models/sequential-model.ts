@@ -1,5 +1,5 @@
 import type { Amount, AskedAmount } from '../../../src/core/bucket/decide.js';
-import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
+import { deltasOf, type RateTotals } from '../../../src/core/bucket/holder-rules.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { worthOf } from '../../oracle/model.js';
@@ -104,7 +104,7 @@ export class SequentialModel {
   #change({ level, leaseId, uncounts }: ChangeEntry, refunds: (readonly [string, bigint])[]): Answer {
     const stored = level.holder === 'none' ? undefined : this.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
-    for (const { name, milli } of holderLost && level.kind === 'totals' ? level.totals : deltasOf(level)) {
+    for (const { name, milli } of level.kind === 'totals' ? dueTotals(level, stored) : deltasOf(level)) {
       if (!this.#isOfKind(name, 'rate')) continue;
       if (milli > 0) this.#move(name, -BigInt(milli));
       else refunds.push([name, -BigInt(milli)]);
@@ -152,6 +152,15 @@ export class SequentialModel {
   #isOfKind(name: string, kind: 'rate' | 'concurrent'): boolean {
     return this.#image.limits.some(({ limit }) => limit.name === name && limit.kind === kind);
   }
+}
+
+/** What a total changes: against what the holder carries, else by the lease's own account; whole if the holder is lost. */
+function dueTotals({ totals }: RateTotals, stored: ModelHolder | undefined): readonly Amount[] {
+  return totals.map(({ name, milli, deltaMilli }) => {
+    const carried = stored?.rates?.find((rate) => rate.name === name)?.milli;
+    if (carried !== undefined) return { name, milli: Number(milli) - Number(carried) };
+    return { name, milli: stored === undefined ? milli : deltaMilli };
+  });
 }
 
 /** What an ask that may be cut has taken, which must be there; one token where it took nothing. */

@@ -22,7 +22,7 @@ import {
   type ShardImage,
   type StoredHolder,
 } from '../table/items.js';
-import { buildShardKey, sweepKeys } from '../table/keys.js';
+import { sweepKeys } from '../table/keys.js';
 import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteIds } from './writes/record-write.js';
 import type { LevelRef } from '../../../backend.js';
 
@@ -193,7 +193,7 @@ export function buildShardWrite(ns: string, image: ShardImage, write: ShardWrite
   }
   if (write.ttlSec === null) update.remove(ATTRIBUTE.ttl);
   else if (write.ttlSec !== undefined) raiseTtl(update, write.ttlSec);
-  return update.of(buildShardKey(ns, image.key));
+  return update.of(ns, image.key);
 }
 
 function changeLimit(update: RecordUpdate, { name, write, consumedMilli }: LimitChange): void {

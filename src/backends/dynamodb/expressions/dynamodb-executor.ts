@@ -114,14 +114,29 @@ function notWritten(
 }
 
 /** An update that returns the whole item: the new one, or the one that refused it. */
-export function renderUpdate(tableName: string, { key, steps }: Update): UpdateItemInput {
+export function renderUpdate(tableName: string, { ns, key, steps }: Update): UpdateItemInput {
   return {
     TableName: tableName,
-    Key: keyItem(key),
+    Key: encodedKey(ns, key),
     ...renderSteps(steps),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   };
+}
+
+interface EncodedKey {
+  readonly ns: string;
+  readonly item: Item;
+}
+
+/** A shard of a process has one key object, and so have the images that are decoded for it. */
+const ENCODED_KEYS = new WeakMap<ShardKey, EncodedKey>();
+
+/** The key in the table, built once for each shard of a process. */
+function encodedKey(ns: string, key: ShardKey): Item {
+  let encoded = ENCODED_KEYS.get(key);
+  if (encoded?.ns !== ns) ENCODED_KEYS.set(key, (encoded = { ns, item: keyItem(buildShardKey(ns, key)) }));
+  return encoded.item;
 }
 
 /** A put that returns the item that refused it. */
@@ -140,7 +155,13 @@ export function renderAction(tableName: string, write: RecordWrite): TransactWri
     case 'create':
       return { Put: renderCreate(tableName, write) };
     case 'update':
-      return { Update: { TableName: tableName, Key: keyItem(write.key), ...requireUpdate(renderSteps(write.steps)) } };
+      return {
+        Update: {
+          TableName: tableName,
+          Key: encodedKey(write.ns, write.key),
+          ...requireUpdate(renderSteps(write.steps)),
+        },
+      };
     case 'receipt': {
       const { ns, receipt, endMs, nowMs } = write;
       return {
@@ -148,7 +169,7 @@ export function renderAction(tableName: string, write: RecordWrite): TransactWri
       };
     }
     case 'delete':
-      return { Delete: { TableName: tableName, Key: keyItem(write.key), ...renderSteps(write.steps) } };
+      return { Delete: { TableName: tableName, Key: encodedKey(write.ns, write.key), ...renderSteps(write.steps) } };
   }
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cutGroups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
 import { runs, runsAll } from '../../../../../tests/support/runs.js';
 import { type Answer, SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
 import { NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
@@ -79,7 +79,7 @@ describe('groups', () => {
   test('a group planned on a stale image is answered, and leaves the store, as if its entries came one after the other', () => {
     const seenKinds = new Set<unknown>();
     fc.assert(
-      fc.property(stalePairs, cutGroups, ({ truth, seen }, group) => {
+      fc.property(stalePairs, groups, ({ truth, seen }, group) => {
         const entries = group(seen);
         const { after, results, reclaimed } = written(truth, seen, entries, 'guess');
         const model = new SequentialModel(truth, NOW_MS);
@@ -100,7 +100,7 @@ describe('groups', () => {
 
   test('a group planned on the stored item is written at the first attempt, and every verdict is exact', () => {
     fc.assert(
-      fc.property(stalePairs, cutGroups, ({ truth }, group) => {
+      fc.property(stalePairs, groups, ({ truth }, group) => {
         const entries = group(truth);
         const { after, results, writes, reclaimed } = written(truth, truth, entries, 'exact');
         const model = new SequentialModel(truth, NOW_MS);
@@ -119,7 +119,7 @@ describe('groups', () => {
 
   test('a group that is denied as a whole changes nothing, except that expired holders are reclaimed', () => {
     fc.assert(
-      fc.property(stalePairs, cutGroups, ({ truth }, group) => {
+      fc.property(stalePairs, groups, ({ truth }, group) => {
         const asks = group(truth).filter(({ kind }) => kind === 'ask');
         const { after, results } = written(truth, truth, asks, 'exact');
         if (asks.length === 0 || results.some((result) => result?.kind !== 'denied')) return;
@@ -135,7 +135,7 @@ describe('groups', () => {
   test('a group on a young image denies only the asks that the image denies, and grants no ask that the store would deny', () => {
     let early = 0;
     fc.assert(
-      fc.property(stalePairs, cutGroups, ({ truth, seen }, group) => {
+      fc.property(stalePairs, groups, ({ truth, seen }, group) => {
         const entries = group(seen);
         const { after, results, reclaimed } = written(truth, seen, entries, 'young');
         const denied = new Set(entries.filter((_, at) => results[at]?.kind === 'denied'));

@@ -50,7 +50,8 @@ export function addUnanswered(
 
 /**
  * The entries with the amounts of a write that may have landed: no later write of an ask may take another amount, because
- * its holder does not show which of them landed.
+ * its holder does not show which of them landed. So an ask that could be cut to less is denied if this amount is not
+ * there: no tokens are taken that its caller does not know of. Its next call is cut again.
  */
 export function asSent(entries: readonly Entry[], sent: SentWrite): readonly Entry[] {
   return sent.results.some(isCut) ? entries.map((entry, index) => asIn(sent, entry, index)) : entries;
@@ -110,11 +111,19 @@ export function landedResults(
   const results = open.map((index) => {
     const result = resultIn(proven, index);
     const isAgreed = candidates.every((sent) => resultIn(sent, index)?.kind === result?.kind);
-    const isRivalled = rival !== null && result?.kind === 'granted' && resultIn(rival, index)?.kind !== 'granted';
-    return isAgreed && !isRivalled ? result : null;
+    return isAgreed && (rival === null || isKeptBy(resultIn(rival, index), result)) ? result : null;
   });
   const refundsLanded = candidates.length === 1 && proven === writes[0];
   return { results, unanswered: refundsLanded ? { ...unanswered, lostRefunds: new Map() } : unanswered };
+}
+
+/**
+ * Whether a caller may be told the result even if the refused write is the one that landed. It must contain what the result
+ * promises. A denial promises nothing, and a refund that it leaves out stays taken, which is the strict side.
+ */
+function isKeptBy(rival: EntryResult | null, result: EntryResult | null): boolean {
+  if (result === null || result.kind === 'denied' || rival?.kind === result.kind) return true;
+  return result.kind === 'done' && rival?.kind === 'refund-left-out';
 }
 
 /**

@@ -3,7 +3,7 @@ import { buildLeaseId, encodeRandom } from '../../../../core/identifiers.js';
 import type { Int } from '../../../../core/int.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
-import type { RecordKey } from '../../table/keys.js';
+import type { ShardKey } from '../../table/keys.js';
 
 /** What one write does to one flat record: it lands whole, or its conditions refuse it and nothing changes. */
 export type RecordWrite = Creation | Update | Deletion | ReceiptWrite;
@@ -26,13 +26,15 @@ export interface ReceiptWrite {
 
 export interface Update {
   readonly kind: 'update';
-  readonly key: RecordKey;
+  readonly ns: string;
+  readonly key: ShardKey;
   readonly steps: readonly RecordStep[];
 }
 
 interface Deletion {
   readonly kind: 'delete';
-  readonly key: RecordKey;
+  readonly ns: string;
+  readonly key: ShardKey;
   readonly steps: readonly RecordStep[];
 }
 
@@ -95,12 +97,12 @@ export class RecordUpdate {
     return this;
   }
 
-  of(key: RecordKey): Update {
-    return { kind: 'update', key, steps: this.#steps };
+  of(ns: string, key: ShardKey): Update {
+    return { kind: 'update', ns, key, steps: this.#steps };
   }
 
-  deleteOf(key: RecordKey): Deletion {
-    return { kind: 'delete', key, steps: this.#steps };
+  deleteOf(ns: string, key: ShardKey): Deletion {
+    return { kind: 'delete', ns, key, steps: this.#steps };
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Pause } from '../../../../core/pause.js';
 import { ATTRIBUTE } from '../../table/items.js';
-import { buildShardKey, type ShardKey } from '../../table/keys.js';
+import type { ShardKey } from '../../table/keys.js';
 import { RecordUpdate, type Update } from './record-write.js';
 
 /**
@@ -19,7 +19,7 @@ export function buildPause(ns: string, key: ShardKey, pause: Pause | null, write
     .add(ATTRIBUTE.writeUnits, 1);
   if (pause === null) update.remove(ATTRIBUTE.pauseEnd).remove(ATTRIBUTE.pauseReason);
   else setPause(update, pause).remove(ATTRIBUTE.ttl);
-  return update.of(buildShardKey(ns, key));
+  return update.of(ns, key);
 }
 
 export function setPause(update: RecordUpdate, { endMs, reason }: Pause): RecordUpdate {

@@ -5,7 +5,6 @@ import { add, type Int, sub } from '../../../../core/int.js';
 import { hasBalance, isConsumed } from '../../../../core/limit-kind.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
-import { buildShardKey } from '../../table/keys.js';
 import { startShardUpdate, type Update } from './record-write.js';
 
 /**
@@ -28,7 +27,7 @@ export function buildReset(ns: string, image: ShardImage, nowMs: EpochMs, writeI
     // The holder of a lease that has ended holds nothing, and answers repeats.
     if (!isClosed(holder)) update.remove(ATTRIBUTE.holder(leaseId));
   }
-  return update.of(buildShardKey(ns, image.key));
+  return update.of(ns, image.key);
 }
 
 function carried({ holders }: ShardImage, name: string): Int {

@@ -2,7 +2,6 @@ import type { ConfigVersion } from '../../../../core/config/config.js';
 import { ATTRIBUTE, printVersion, type ShardImage, UNLIMITED_PERIOD } from '../../table/items.js';
 import type { SettledLimit, Settlement } from '../settle/settle.js';
 import type { WholeSettlement } from '../settle/settle-all.js';
-import { buildShardKey } from '../../table/keys.js';
 import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteIds } from './record-write.js';
 
 /**
@@ -28,7 +27,7 @@ export function buildSettlement(
   for (const name of settlement.removed) removeLimit(update, name);
   if (ttlSec !== null) setTtl(update, image, ttlSec);
   else if (image.ttlSec !== null) update.remove(ATTRIBUTE.ttl);
-  return update.of(buildShardKey(ns, image.key));
+  return update.of(ns, image.key);
 }
 
 /**

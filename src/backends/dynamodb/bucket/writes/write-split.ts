@@ -1,7 +1,7 @@
 import { hasBalance } from '../../../../core/limit-kind.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
-import { buildShardKey, sweepKeys } from '../../table/keys.js';
+import { sweepKeys } from '../../table/keys.js';
 import { buildCreate } from './create.js';
 import { RecordUpdate, type RecordWrite, startShardUpdate } from './record-write.js';
 import { samePause } from '../../../../core/pause.js';
@@ -47,7 +47,7 @@ export function buildSplit(ns: string, image: ShardImage, split: Split, writeId:
     holders: new Map(),
     onSweepList: true,
   };
-  return [update.of(buildShardKey(ns, image.key)), buildCreate(ns, added)];
+  return [update.of(ns, image.key), buildCreate(ns, added)];
 }
 
 /**
@@ -82,5 +82,5 @@ export function buildMerge(
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
   for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
   const deletion = new RecordUpdate().requireEqual(ATTRIBUTE.writeId, leaves.writeId);
-  return [update.of(buildShardKey(ns, stays.key)), deletion.deleteOf(buildShardKey(ns, leaves.key))];
+  return [update.of(ns, stays.key), deletion.deleteOf(ns, leaves.key)];
 }

@@ -1,7 +1,7 @@
 import type { Int } from '../../../../core/int.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Settlement } from '../settle/settle.js';
-import { buildShardKey, SWEEP_ATTRIBUTES } from '../../table/keys.js';
+import { SWEEP_ATTRIBUTES } from '../../table/keys.js';
 import { startShardUpdate, type Update, type WriteIds } from './record-write.js';
 import { settleLimit } from './write-settlement.js';
 
@@ -19,7 +19,7 @@ export interface SlotCorrection {
 export function buildHeal(ns: string, { image, limits }: SlotCorrection, ids: WriteIds): Update {
   const update = startShardUpdate(image, ids).requireEqual(ATTRIBUTE.writeId, image.writeId);
   for (const { name, deltaMilli } of limits) update.add(ATTRIBUTE.tokens(name), deltaMilli);
-  return update.of(buildShardKey(ns, image.key));
+  return update.of(ns, image.key);
 }
 
 /**
@@ -35,5 +35,5 @@ export function buildUnmark(ns: string, image: ShardImage, settlement: Settlemen
     .set(ATTRIBUTE.base, settlement.nextBaseMs);
   for (const limit of settlement.limits) settleLimit(update, limit);
   for (const attribute of SWEEP_ATTRIBUTES) update.remove(attribute);
-  return update.of(buildShardKey(ns, image.key));
+  return update.of(ns, image.key);
 }

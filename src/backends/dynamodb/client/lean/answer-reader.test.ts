@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AnswerReader, type HttpAnswer } from './answer-reader.js';
+import { AnswerReader, type HttpAnswer } from './connection.js';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 

@@ -7,12 +7,11 @@ import type { Environment } from '../loopback.js';
 import { LostAnswer } from '../lost-answer.js';
 import { StoreClock } from '../store-clock.js';
 import type { AttributeValue, Operation, Operations, Transport } from '../transport.js';
-import type { HttpAnswer } from './answer-reader.js';
-import { noConnection } from './connection.js';
-import { type ConnectionOptions, Connections } from './connections.js';
+import { type HttpAnswer, noConnection } from './connection.js';
+import { type ConnectionOptions, Connections, headerLines } from './connections.js';
 import type { SettingsPackages } from './provider-chain.js';
 import { type GivenSettings, resolveSettings } from './settings.js';
-import { type AwsCredentials, CredentialCache, Signer, timestamp } from './sign.js';
+import { type AwsCredentials, CredentialCache, Signer, type Signing, timestamp } from './sign.js';
 
 export interface LeanInternals extends ConnectionOptions {
   readonly packages: SettingsPackages;
@@ -20,15 +19,12 @@ export interface LeanInternals extends ConnectionOptions {
 }
 
 interface Opened {
-  readonly host: string;
-  readonly path: string;
-  readonly signer: Signer;
+  readonly headOf: HeadOf;
   readonly credentials: CredentialCache;
   readonly connections: Connections;
 }
 
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
-const USER_AGENT = ['user-agent', 'headgate'];
 const EXPIRED = new Set(['ExpiredTokenException', 'ExpiredToken']);
 
 /** Signed JSON over connections that are kept open, without the AWS SDK. Each request is sent once. */
@@ -43,9 +39,7 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
   const open = async (): Promise<Opened> => {
     const { region, endpoint, proxy, fetchCredentials } = await resolveSettings(given, env, packages);
     return {
-      host: endpoint.host,
-      path: endpoint.pathname,
-      signer: new Signer(region, 'dynamodb'),
+      headOf: cacheHeads(endpoint, new Signer(region, 'dynamodb')),
       credentials: new CredentialCache(fetchCredentials),
       connections: new Connections(endpoint, proxy, connectionOptions),
     };
@@ -71,17 +65,13 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
       });
     },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
-      const { host, path, signer, credentials, connections } = opened ?? (await before(deadline, ready()));
+      const { headOf, credentials, connections } = opened ?? (await before(deadline, ready()));
       const taken = credentials.take(signingTimeMs());
       const keys = taken instanceof Promise ? await before(deadline, taken) : taken;
-      const asked = withToken(operation, input);
-      const body = JSON.stringify(asked);
-      const atTime = timestamp(signingTimeMs());
-      const headers = signedHeaders(operation, host, atTime, keys);
-      const authorization = signer.authorize({ method: 'POST', path, headers, body }, keys, atTime);
-      headers.push('authorization', authorization, 'content-length', String(Buffer.byteLength(body)), ...USER_AGENT);
+      const body = JSON.stringify(withToken(operation, input));
+      const { lines, sign } = headOf(operation, keys, timestamp(signingTimeMs()));
       const observe = clock.startRequest();
-      const answer = await connections.post(headers, body, deadline);
+      const answer = await connections.post(`${lines}${sign(body)}`, body, deadline);
       const { date } = answer.headers;
       observe(date);
       if (clock.now() === null && date !== undefined) doubtfulOffsetMs = Date.parse(date) - Date.now() || 0;
@@ -106,6 +96,31 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
 /** As the SDK does: a transaction that a proxy sends twice counts once, and both answers are of the first. */
 function withToken<Input extends object>(operation: Operation, input: Input): Input {
   return operation === 'TransactWriteItems' ? { ClientRequestToken: randomUUID(), ...input } : input;
+}
+
+/** The headers of requests with one operation, credentials and timestamp. They end with the start of the signature. */
+interface Head {
+  readonly keys: AwsCredentials;
+  readonly atTime: string;
+  readonly lines: string;
+  readonly sign: Signing['sign'];
+}
+
+type HeadOf = (operation: Operation, keys: AwsCredentials, atTime: string) => Head;
+
+/** Caches the last head of each operation: the requests of one second have the same headers. */
+function cacheHeads({ host, pathname: path }: URL, signer: Signer): HeadOf {
+  const heads = new Map<Operation, Head>();
+  return (operation, keys, atTime) => {
+    const cached = heads.get(operation);
+    if (cached?.atTime === atTime && cached.keys === keys) return cached;
+    const headers = signedHeaders(operation, host, atTime, keys);
+    const { start, sign } = signer.prepare({ method: 'POST', path, headers }, keys, atTime);
+    const lines = headerLines([...headers, 'user-agent', 'headgate', 'authorization', start]);
+    const head = { keys, atTime, lines, sign };
+    heads.set(operation, head);
+    return head;
+  };
 }
 
 /** Names and values alternate, in the order of the names' characters, as the signature requires. */

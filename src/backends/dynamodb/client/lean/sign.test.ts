@@ -1,10 +1,16 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type AwsCredentials, Signer, timestamp } from './sign.js';
+import { type AwsCredentials, type Signable, Signer, timestamp } from './sign.js';
 
 const EXAMPLE = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
 const TIME = '20150830T123600Z';
+
+/** The value of the header `Authorization`. */
+function authorize(signer: Signer, request: Signable, body: string, keys: AwsCredentials, atTime: string): string {
+  const { start, sign } = signer.prepare(request, keys, atTime);
+  return `${start}${sign(body)}`;
+}
 
 /** Cases of the test suite that AWS publishes for Signature Version 4, with their signatures. */
 test.each([
@@ -20,7 +26,7 @@ test.each([
   const headers = [['host', 'example.amazonaws.com'], ...more, ['x-amz-date', TIME]] as const;
   const signer = new Signer('us-east-1', 'service');
   const names = headers.map(([name]) => name).join(';');
-  expect(signer.authorize({ method, path: '/', headers: headers.flat(), body: '' }, EXAMPLE, TIME)).toBe(
+  expect(authorize(signer, { method, path: '/', headers: headers.flat() }, '', EXAMPLE, TIME)).toBe(
     `AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders=${names}, Signature=${signature}`,
   );
 });
@@ -73,7 +79,7 @@ test('the signature is the one of the SDK for any body, path, region, credential
       const [, names = ''] = /SignedHeaders=([^,]+)/.exec(authorization ?? '') ?? [];
       const covered = names.split(';').flatMap((name) => [name, headers[name] ?? '']);
       const signer = new Signer(where, 'dynamodb');
-      const own = signer.authorize({ method: 'POST', path, headers: covered, body }, credentials, timestamp(nowMs));
+      const own = authorize(signer, { method: 'POST', path, headers: covered }, body, credentials, timestamp(nowMs));
       expect(own).toBe(authorization);
     }),
     { numRuns: 60 },
@@ -90,10 +96,10 @@ test('a signer that has cached a key signs as a new one does after the day, the 
     [EXAMPLE, '20270115T235959Z'],
     [{ ...EXAMPLE, secretAccessKey: 'rotated' }, '20270115T235959Z'],
   ] as const) {
-    const request = { method: 'POST', path: '/', headers: ['x-amz-date', atTime], body: '{}' };
-    const expected = new Signer('eu-west-1', 'dynamodb').authorize(request, credentials, atTime);
-    expect(used.authorize(request, credentials, atTime)).toBe(expected);
-    expect(used.authorize(request, credentials, atTime)).toBe(expected);
+    const request = { method: 'POST', path: '/', headers: ['x-amz-date', atTime] };
+    const expected = authorize(new Signer('eu-west-1', 'dynamodb'), request, '{}', credentials, atTime);
+    expect(authorize(used, request, '{}', credentials, atTime)).toBe(expected);
+    expect(authorize(used, request, '{}', credentials, atTime)).toBe(expected);
   }
 });
 

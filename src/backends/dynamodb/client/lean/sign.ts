@@ -9,14 +9,20 @@ export interface AwsCredentials {
   readonly expiration?: Date;
 }
 
-/** What a signature covers. */
+/** What signatures cover beside the body. */
 export interface Signable {
   readonly method: string;
   /** As it is sent: percent-encoded once, without a query. */
   readonly path: string;
   /** Names in lower case and in the order of their characters, each followed by its value. */
   readonly headers: readonly string[];
-  readonly body: string;
+}
+
+/** What requests that differ only in their body have in common. */
+export interface Signing {
+  /** The value of the header `Authorization` up to the signature. */
+  readonly start: string;
+  readonly sign: (body: string) => string;
 }
 
 const ALGORITHM = 'AWS4-HMAC-SHA256';
@@ -42,8 +48,8 @@ export class Signer {
     this.#service = service;
   }
 
-  /** The value of the header `Authorization`. `atTime` is the value of `X-Amz-Date`, which must be among the headers. */
-  authorize(request: Signable, credentials: AwsCredentials, atTime: string): string {
+  /** `atTime` is the value of `X-Amz-Date`, which must be among the headers. */
+  prepare(request: Signable, credentials: AwsCredentials, atTime: string): Signing {
     const { scope, key } = this.#derive(credentials, atTime.slice(0, 8));
     let headerLines = '';
     let names = '';
@@ -52,10 +58,15 @@ export class Signer {
       headerLines += `${name}:${request.headers[at + 1] ?? ''}\n`;
       names += names === '' ? name : `;${name}`;
     }
-    const canonical = `${request.method}\n${canonicalPath(request.path)}\n\n${headerLines}\n${names}\n${sha256(request.body)}`;
-    const text = `${ALGORITHM}\n${atTime}\n${scope}\n${sha256(canonical)}`;
-    const signature = createHmac('sha256', key).update(text).digest('hex');
-    return `${ALGORITHM} Credential=${credentials.accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`;
+    const canonical = `${request.method}\n${canonicalPath(request.path)}\n\n${headerLines}\n${names}\n`;
+    const signed = `${ALGORITHM}\n${atTime}\n${scope}\n`;
+    return {
+      start: `${ALGORITHM} Credential=${credentials.accessKeyId}/${scope}, SignedHeaders=${names}, Signature=`,
+      sign: (body) => {
+        const text = `${signed}${sha256(`${canonical}${sha256(body)}`)}`;
+        return createHmac('sha256', key).update(text).digest('hex');
+      },
+    };
   }
 
   #derive(of: AwsCredentials, day: string): DerivedKey {
