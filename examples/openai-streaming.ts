@@ -17,7 +17,7 @@ const openai = new OpenAI({ fetch: limited });
 // #endregion client
 
 // #region stream
-/** The answer, piece by piece. Leaving the loop early ends the call: its slot is free, and it keeps its estimate. */
+/** The answer, piece by piece. Leaving the loop early ends the call: its slot is free, and it costs all that it may have used. */
 export async function* answer(user: string, question: string): AsyncGenerator<string> {
   const stream = await openai.chat.completions.create({
     model: 'gpt-4o-mini',

@@ -106,6 +106,15 @@ describe('imports on this version of Node', () => {
     expect(node('cjs.cjs')).toBe('open 1\n');
   });
 
+  test('every entry can be required', () => {
+    const script = `for (const entry of Object.keys(require('headgate/package.json').exports)) {
+      if (entry !== './package.json') require('headgate' + entry.slice(1));
+    }
+    console.log('all');`;
+    write('every.cjs', script);
+    expect(node('every.cjs')).toBe('all\n');
+  });
+
   test('all entry points share the same classes', () => {
     write(
       'entries.mjs',
@@ -250,6 +259,29 @@ describe('a TypeScript program that uses the package', () => {
   test('the program compiles as CommonJS that requires an ES module', () => {
     write('typed-cjs/app.cts', commonJs);
     expect(compile('typed-cjs', { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] })).toBe('');
+  });
+
+  const plainImport = `import { RateLimiter } from 'headgate';\nexport const limiter = new RateLimiter();`;
+
+  // The table of docs/guide/modules.md.
+  test.each([
+    { type: 'module', module: 'node20', moduleResolution: 'nodenext' },
+    { type: 'module', module: 'node16', moduleResolution: 'node16' },
+    { type: 'module', module: 'preserve', moduleResolution: 'bundler' },
+    { type: 'commonjs', module: 'nodenext', moduleResolution: 'nodenext' },
+    { type: 'commonjs', module: 'node20', moduleResolution: 'node16' },
+  ])('an import compiles in a package of type $type with module $module', ({ type, ...options }) => {
+    const folder = `matrix-${type}-${options.module}`;
+    write(`${folder}/package.json`, JSON.stringify({ type }));
+    write(`${folder}/app.ts`, plainImport);
+    expect(compile(folder, { ...options, types: ['node'] })).toBe('');
+  });
+
+  test.each(['node16', 'node18'])('an import in CommonJS does not compile with module %s', (module) => {
+    const folder = `matrix-refused-${module}`;
+    write(`${folder}/package.json`, JSON.stringify({ type: 'commonjs' }));
+    write(`${folder}/app.ts`, plainImport);
+    expect(compile(folder, { module, moduleResolution: 'node16', types: ['node'] })).toContain('TS1479');
   });
 
   test('the program compiles with the types of a browser instead of those of Node', () => {

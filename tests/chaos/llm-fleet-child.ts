@@ -12,6 +12,8 @@ export interface FleetOrder {
   readonly model: string;
   readonly durationMs: number;
   readonly clients: number;
+  /** The fewest words of a prompt. */
+  readonly words: number;
   readonly maxOutput: number;
   /** null: without Headgate. */
   readonly store: { readonly endpoint: string; readonly region: string; readonly table: string } | null;
@@ -26,7 +28,7 @@ export interface FleetNews {
 }
 
 async function follow(order: FleetOrder): Promise<FleetNews> {
-  const { store, url, model, durationMs, maxOutput } = order;
+  const { store, url, model, durationMs, maxOutput, words } = order;
   const errors: string[] = [];
   const onError = (error: unknown, where: string): void => void errors.push(`${where}: ${String(error)}`);
   const timeouts = { callMs: 20_000, acquireMs: 30_000 };
@@ -60,7 +62,7 @@ async function follow(order: FleetOrder): Promise<FleetNews> {
   const reasons = new Set<string>();
   const work = async (at: number): Promise<void> => {
     for (let made = 0; !over.signal.aborted; made++) {
-      const content = 'word '.repeat(500 + ((at * 31 + made * 17 + order.process * 7) % 1_000));
+      const content = 'word '.repeat(words + ((at * 31 + made * 17 + order.process * 7) % (2 * words)));
       const body = { model, messages: [{ role: 'user' as const, content }], max_completion_tokens: maxOutput };
       try {
         await client.chat.completions.create(body, { signal: over.signal });

@@ -5,21 +5,14 @@ import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type Engine, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { type ProviderRequest, startProvider } from '../../src/testing/provider/index.js';
-import { ended, forkable } from '../support/processes/fork-bundled.js';
-import type { FleetNews, FleetOrder } from './llm-fleet-child.js';
+import { type Fleet, PROCESSES, runFleet } from '../support/llm/fleet.js';
+import { forkable } from '../support/processes/fork-bundled.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
-const PROCESSES = 8;
-const CLIENTS = 50;
-const MODEL = 'fleet-model';
-const MAX_OUTPUT = 1_000;
-const DURATION_MS = 60_000;
-/** The quota of the provider: a minute's tokens may be used at once. */
-const RATE = 10_000;
-const BURST = 60 * RATE;
+const LARGE = { model: 'large-calls', durationMs: 60_000, words: 500, maxOutput: 1_000 } as const;
+const SMALL = { model: 'small-calls', durationMs: 30_000, words: 20, maxOutput: 50 } as const;
 const TABLE = 'llm-fleet';
 
 describe.skipIf(found.status === 'unavailable')(
@@ -32,15 +25,10 @@ describe.skipIf(found.status === 'unavailable')(
       engine = await startEngine('dynoxide');
       process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
       process.env['AWS_SECRET_ACCESS_KEY'] = engine.credentials.secretAccessKey;
-      const { endpoint, region } = engine;
-      await createTable({ tableName: TABLE, endpoint, region });
-      const backend = createDynamoDBBackend({ table: TABLE, endpoint, region }, {});
-      await using limiter = await RateLimiter.open(backend, {});
-      // 97 % of the provider's rate, and its burst less 3 s of the rate: calls may take that long to arrive.
-      const tpm = Limit.custom('tpm', { capacity: BURST - 3 * RATE, refillAmount: 0.97 * RATE, refillPeriodMs: 1_000 });
+      await createTable({ tableName: TABLE, endpoint: engine.endpoint, region: engine.region });
+      await using limiter = await open();
       await limiter.config.setSystem({ limits: [Limit.perMinute('tpm', 100_000_000)] });
       await limiter.entities.create({ id: 'upstream' });
-      await limiter.config.setEntity('upstream', MODEL, { limits: [tpm] });
       for (let at = 0; at < PROCESSES; at++) {
         await limiter.entities.create({ id: `process-${at}`, parentId: 'upstream', cascade: true });
       }
@@ -48,69 +36,46 @@ describe.skipIf(found.status === 'unavailable')(
     });
     afterAll(async () => engine?.stop());
 
-    const run = async (isLimited: boolean) => {
-      // Between half and all of what the request allows.
-      let made = 0;
-      const plan = ({ maxOutputTokens }: ProviderRequest) => ({
-        outputTokens: Math.ceil((maxOutputTokens ?? 0) * (0.5 + ((made++ * 7) % 50) / 100)),
-        startDelayMs: 50,
-      });
-      await using provider = await startProvider({ quota: { tokensPerSecond: RATE, burst: BURST }, plan });
-      const { endpoint, region } = engine;
-      const store = isLimited ? { endpoint, region, table: TABLE } : null;
-      const children = Array.from({ length: PROCESSES }, () => start());
-      const exits = children.map(ended);
-      const heard = (child: ChildProcess) => new Promise<unknown>((resolve) => child.once('message', resolve));
-      const ready = children.map((child, process) => {
-        const order: FleetOrder = {
-          process,
-          url: provider.url,
-          model: MODEL,
-          durationMs: DURATION_MS,
-          clients: CLIENTS,
-          maxOutput: MAX_OUTPUT,
-          store,
-        };
-        const answer = heard(child);
-        child.send(order);
-        return answer;
-      });
-      await Promise.all(ready);
-      const news = children.map((child) => {
-        const answer = heard(child);
-        child.send('go');
-        return answer;
-      });
-      const answers = (await Promise.all(news)) as FleetNews[];
-      expect(await Promise.all(exits)).toEqual(children.map(() => 0));
-      const refused = provider.calls.filter(({ end }) => end === 'refused').length;
-      const served = provider.calls.reduce(
-        (sum, call) => sum + (call.status === 200 ? call.inputTokens + call.outputTokens : 0),
-        0,
-      );
-      const sum = (of: (answer: FleetNews) => number): number =>
-        answers.reduce((total, answer) => total + of(answer), 0);
-      const figures = {
-        answered: sum(({ calls }) => calls),
-        'refused by the provider (429)': refused,
-        'failed for the caller': sum(({ failed }) => failed),
-        'tokens served': served,
-        'share of the quota': Number((served / (BURST + (RATE * DURATION_MS) / 1000)).toFixed(3)),
-      };
-      console.log(`${isLimited ? 'with' : 'without'} Headgate: ${JSON.stringify(figures)}`);
-      const reasons = answers.flatMap((answer) => answer.reasons);
-      if (isLimited) console.log([...new Set(reasons)].join('\n'));
-      return { figures, reasons, errors: answers.flatMap(({ errors }) => errors) };
+    const storeOf = () => ({ table: TABLE, endpoint: engine.endpoint, region: engine.region });
+    const open = () => RateLimiter.open(createDynamoDBBackend(storeOf(), {}), {});
+
+    /** A quota of which a minute's tokens may be used at once, and the limits for it. */
+    const quotaFor = async (model: string, tokensPerSecond: number) => {
+      const burst = 60 * tokensPerSecond;
+      // 97 % of the provider's rate, and its burst less 3 s of the rate: calls may take that long to arrive.
+      const refill = { refillAmount: Math.floor(0.97 * tokensPerSecond), refillPeriodMs: 1_000 };
+      const tpm = Limit.custom('tpm', { capacity: burst - 3 * tokensPerSecond, ...refill });
+      await using limiter = await open();
+      await limiter.config.setEntity('upstream', model, { limits: [tpm] });
+      return { tokensPerSecond, burst };
+    };
+    const run = async (title: string, fleet: Fleet) => {
+      const { reasons, errors, ...figures } = await runFleet(start, fleet);
+      console.log(`${title}: ${JSON.stringify(figures)} ${reasons.join('\n')}`);
+      return { figures, reasons, errors };
     };
 
     test('with Headgate the provider refuses no call, and at least 90 % of its quota is used; without Headgate it refuses many', async () => {
-      const limited = await run(true);
-      const unlimited = await run(false);
-      expect(limited.errors).toEqual([]);
-      expect(limited.figures['refused by the provider (429)']).toBe(0);
-      expect(limited.figures['failed for the caller']).toBe(0);
-      expect(limited.figures['share of the quota']).toBeGreaterThanOrEqual(0.9);
-      expect(unlimited.figures['refused by the provider (429)']).toBeGreaterThan(0);
+      const quota = await quotaFor(LARGE.model, 10_000);
+      const limited = await run('with Headgate', { ...LARGE, store: storeOf(), quota });
+      const unlimited = await run('without Headgate', { ...LARGE, store: null, quota });
+      expect([limited.errors, limited.reasons]).toEqual([[], []]);
+      expect(limited.figures).toMatchObject({ refused: 0, failed: 0 });
+      expect(limited.figures.share).toBeGreaterThanOrEqual(0.9);
+      expect(unlimited.figures.refused).toBeGreaterThan(0);
+    });
+
+    test('with small calls, and a quota that the machine can use up, the provider refuses no call, and at least 90 % of its quota is used', async () => {
+      // Otherwise the processors, and not the quota, decide how many small calls there are. With the burst, the quota is three times
+      // its rate: 40 % of what the machine can do.
+      const trial = { ...SMALL, model: 'unlimited-calls', durationMs: 15_000 } as const;
+      const able = await run('without a quota', { ...trial, store: storeOf(), quota: null });
+      const tokensPerSecond = Math.floor((able.figures.tokens / 15) * (0.4 / 3));
+      const quota = await quotaFor(SMALL.model, tokensPerSecond);
+      const limited = await run('with Headgate', { ...SMALL, store: storeOf(), quota });
+      expect([limited.errors, limited.reasons]).toEqual([[], []]);
+      expect(limited.figures).toMatchObject({ refused: 0, failed: 0 });
+      expect(limited.figures.share).toBeGreaterThanOrEqual(0.9);
     });
   },
 );

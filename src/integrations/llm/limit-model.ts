@@ -4,6 +4,7 @@ import { LimitedCalls, type Sent } from './call/limited-calls.js';
 import { type LlmOptions, resolveLlmOptions } from './call/llm-options.js';
 import { type StreamEnd, tapStream } from './call/tap-stream.js';
 import type { SizedCall } from './request/llm-call.js';
+import { boundOfInput } from './request/input-bound.js';
 import { sizeOfPrompt } from './request/prompt-size.js';
 import { parseThrottle, type Throttle } from './throttle/parse-throttle.js';
 import type { Usage } from './usage/usage.js';
@@ -20,6 +21,7 @@ interface ModelUsage {
 interface ModelParams {
   readonly prompt: unknown;
   readonly tools?: unknown;
+  readonly responseFormat?: unknown;
   readonly maxOutputTokens?: number | undefined;
   readonly abortSignal?: AbortSignal | undefined;
 }
@@ -103,6 +105,7 @@ export function limitModel(options: LlmOptions): ModelLimits {
             idleMs,
             signal,
             failsOnAbort: false,
+            onClosed: () => {},
           });
           const value: R = { ...result, stream };
           const end = ended.then((how) => endOf(how, seen.usage(), seen.characters()));
@@ -121,10 +124,12 @@ function valueOf<T>(outcome: Outcome<T>): T {
   return outcome.value;
 }
 
-function sizeOf({ modelId }: Model, { prompt, tools, maxOutputTokens }: ModelParams, stream: boolean): SizedCall {
+function sizeOf({ modelId }: Model, params: ModelParams, stream: boolean): SizedCall {
+  const { prompt, tools, responseFormat, maxOutputTokens } = params;
   return {
     call: { api: 'ai-sdk', model: modelId, stream, user: null },
     prompt: sizeOfPrompt([prompt, tools]),
+    maxInputTokens: boundOfInput([prompt, tools, responseFormat]),
     maxOutputTokens: maxOutputTokens ?? null,
   };
 }

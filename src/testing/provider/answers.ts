@@ -41,6 +41,8 @@ export function jsonAnswer(request: ProviderRequest, outputTokens: number, paddi
       const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens };
       return { object: 'list', model, data: [{ object: 'embedding', index: 0, embedding }], usage };
     }
+    case 'google-embeddings':
+      return { embeddings: [{ values: [0.1, 0.2] }], usageMetadata: { promptTokenCount: inputTokens } };
     case 'anthropic':
       return {
         ...messageOf(request),
@@ -73,6 +75,7 @@ export function streamedAnswer(request: ProviderRequest, outputTokens: number): 
         after: [data({ ...candidates('', 'STOP'), usageMetadata: googleUsage(inputTokens, outputTokens) })],
       };
     case 'openai-embeddings':
+    case 'google-embeddings':
       return { before: [], token: data('{}'), after: [] };
   }
 }

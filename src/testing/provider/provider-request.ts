@@ -1,5 +1,11 @@
 /** The APIs that the simulated provider speaks. */
-export type ProviderApi = 'openai-chat' | 'openai-responses' | 'openai-embeddings' | 'anthropic' | 'google';
+export type ProviderApi =
+  | 'openai-chat'
+  | 'openai-responses'
+  | 'openai-embeddings'
+  | 'anthropic'
+  | 'google'
+  | 'google-embeddings';
 
 /** A call as the simulated provider has read it. */
 export interface ProviderRequest {
@@ -17,8 +23,8 @@ export interface ProviderRequest {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const PROMPT = ['messages', 'input', 'instructions', 'system', 'contents', 'systemInstruction'];
-const GOOGLE = /\/models\/([^/]+):(generateContent|streamGenerateContent)$/;
+const PROMPT = ['messages', 'input', 'instructions', 'system', 'contents', 'systemInstruction', 'content', 'requests'];
+const GOOGLE = /\/models\/([^/]+):(generateContent|streamGenerateContent|embedContent|batchEmbedContents)$/;
 const AZURE = /\/deployments\/([^/]+)\//;
 
 /** The tokens of a text as the provider counts them: its words. */
@@ -29,7 +35,7 @@ export function wordsIn(text: string): number {
 /** null: the provider has no such address. */
 export function readProviderRequest(path: string, fields: Fields, callId: string | null): ProviderRequest | null {
   const google = GOOGLE.exec(path);
-  const api = google === null ? apiOf(path) : 'google';
+  const api = google === null ? apiOf(path) : /embed/i.test(google[2] ?? '') ? 'google-embeddings' : 'google';
   if (api === null) return null;
   const config = objectIn(fields['generationConfig']);
   return {

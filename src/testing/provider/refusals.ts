@@ -1,14 +1,17 @@
 /** The forms in which providers refuse the rate of calls. */
 export const REFUSAL_FORMATS = [
   'openai',
+  'openai-seconds',
   'openai-resets',
   'azure',
+  'azure-resets',
   'anthropic',
   'anthropic-resets',
   'anthropic-unified',
   'groq',
   'mistral',
   'openrouter',
+  'openrouter-seconds',
   'openrouter-body',
   'google',
   'google-message',
@@ -35,14 +38,19 @@ export function renderRefusal(format: RefusalFormat, waitMs: number, nowMs: numb
   switch (format) {
     case 'openai':
       return refuse({ ...openAiHeaders('6m0s'), 'retry-after': seconds, 'retry-after-ms': String(waitMs) }, openAi);
+    case 'openai-seconds':
+      return refuse({ ...openAiHeaders('6m0s'), 'retry-after': seconds }, openAi);
     case 'openai-resets':
-    case 'groq':
       return refuse(openAiHeaders(goDuration(waitMs)), openAi);
+    case 'groq':
+      return refuse(groqHeaders(goDuration(waitMs)), openAi);
     case 'azure':
       return refuse(
         { 'x-ms-retry-after-ms': String(waitMs), 'retry-after': '-1', 'x-rate-limit-reset-tokens': seconds },
         openAi,
       );
+    case 'azure-resets':
+      return refuse({ 'retry-after': '0', 'x-rate-limit-reset-tokens': seconds }, openAi);
     case 'anthropic':
       return refuse({ ...claudeHeaders(untilMs), 'retry-after': seconds }, claude);
     case 'anthropic-resets':
@@ -65,10 +73,9 @@ export function renderRefusal(format: RefusalFormat, waitMs: number, nowMs: numb
         { message: MESSAGE },
       );
     case 'openrouter':
-      return refuse(
-        { 'x-ratelimit-limit': '20', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(untilMs) },
-        openAi,
-      );
+      return refuse(openRouterHeaders(untilMs), openAi);
+    case 'openrouter-seconds':
+      return refuse(openRouterHeaders(Math.ceil(untilMs / 1000)), openAi);
     case 'openrouter-body': {
       const headers = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(untilMs) };
       return refuse({}, { error: { message: MESSAGE, code: 429, metadata: { headers } } });
@@ -101,6 +108,22 @@ function openAiHeaders(reset: string): Readonly<Record<string, string>> {
     'x-ratelimit-remaining-tokens': '0',
     'x-ratelimit-reset-tokens': reset,
   };
+}
+
+/** Requests are counted by the day, tokens by the minute. */
+function groqHeaders(reset: string): Readonly<Record<string, string>> {
+  return {
+    'x-ratelimit-limit-requests': '14400',
+    'x-ratelimit-remaining-requests': '0',
+    'x-ratelimit-reset-requests': reset,
+    'x-ratelimit-limit-tokens': '18000',
+    'x-ratelimit-remaining-tokens': '17997',
+    'x-ratelimit-reset-tokens': '7.66s',
+  };
+}
+
+function openRouterHeaders(reset: number): Readonly<Record<string, string>> {
+  return { 'x-ratelimit-limit': '20', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset) };
 }
 
 function claudeHeaders(untilMs: number): Readonly<Record<string, string>> {

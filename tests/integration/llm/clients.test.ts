@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { LimitFetchOptions } from '../../../src/integrations/llm/index.js';
 import type { ProviderPlan } from '../../../src/testing/provider/index.js';
-import { type ClientCall, CLIENTS } from '../../support/llm/clients.js';
+import { type ClientCall, CLIENTS, embedWithGoogle, embedWithOpenAi } from '../../support/llm/clients.js';
+import { collectGarbage } from '../../support/llm/collect-garbage.js';
 import { type LlmWorld, llmWorld, servedBy } from '../../support/llm/world.js';
 
 let world: LlmWorld;
@@ -23,6 +24,17 @@ function callOf(change: Partial<ClientCall> = {}): ClientCall {
     ...change,
   };
 }
+
+test.each([
+  ['openai', embedWithOpenAi],
+  ['google', embedWithGoogle],
+])('embeddings of the client of %s settle to their input', async (_, embed) => {
+  const { fetch, provider, consumed } = await open({ outputTokens: 0 });
+  await embed(provider.url, fetch);
+  await fetch.settled();
+  expect(servedBy(provider)).toBeGreaterThanOrEqual(3);
+  expect(await consumed()).toEqual({ rpm: 1, tpm: servedBy(provider), slots: 0 });
+});
 
 describe.each(Object.entries(CLIENTS))('%s through limitFetch', (name, client) => {
   test(`a call and a stream of ${name} settle to what the provider has counted`, async () => {
@@ -60,6 +72,20 @@ describe.each(Object.entries(CLIENTS))('%s through limitFetch', (name, client) =
       expect(world.errors).toEqual([]);
     },
   );
+
+  test(`a stream of ${name} that its caller leaves by break is given up when it is collected as garbage, long before idleMs`, async () => {
+    const { fetch, provider, consumed } = await open({ outputTokens: 24 });
+    await client(callOf({ stream: true, onChunk: () => false }));
+    await expect
+      .poll(async () => {
+        collectGarbage();
+        return (await consumed()).slots;
+      })
+      .toBe(0);
+    await fetch.settled();
+    await expect.poll(() => provider.running).toBe(0);
+    expect((await consumed()).tpm).toBeGreaterThanOrEqual(servedBy(provider));
+  });
 
   test(`a call of ${name} that the provider refuses costs nothing, and its caller gets the error`, async () => {
     const { fetch, consumed } = await open({ status: 500 });

@@ -1,9 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
 import { fakeClock } from '../../../src/testing/fake-clock.js';
 import type { ProviderPlan } from '../../../src/testing/provider/index.js';
+import { collectGarbage } from '../../support/llm/collect-garbage.js';
 import {
   APIS,
   callOf,
@@ -271,10 +271,60 @@ describe('callers that leave', () => {
     expect(await consumed()).toEqual({ rpm: 1, tpm: 44, slots: 0 });
   });
 
+  test('a caller that releases its answer without a word, as the client of Google does, gives its slot back after 5 s', async () => {
+    const clock = fakeClock();
+    const { fetch, provider, consumed } = await open({ clock });
+    const { body } = await fetch(...callOf('google', provider.url, { stream: true }));
+    const reader = body!.getReader();
+    await reader.read();
+    await clock.advance(60_000);
+    expect((await consumed()).slots).toBe(1);
+    reader.releaseLock();
+    await clock.advance(5_000);
+    await fetch.settled();
+    expect((await consumed()).slots).toBe(0);
+  });
+
+  test.each(['read', 'cancelled', 'refused', 'denied'])(
+    'the signal of a caller has no listener left after its answer was %s',
+    async (how) => {
+      const { fetch, provider, limiter } = await planned(how === 'refused' ? { status: 500 } : {}, {
+        fetch: { waitMs: 0 },
+      });
+      if (how === 'denied') await limiter.pause({ entityId: ENTITY, resource: MODEL, forMs: 1_000, reason: 'test' });
+      const { signal } = new AbortController();
+      const [url, init] = callOf('chat', provider.url, { stream: true });
+      const response = await fetch(url, { ...init, signal });
+      if (how === 'cancelled') await response.body!.cancel();
+      else await response.text();
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+    },
+  );
+
+  test('a caller that aborts after the usage is known ends the connection', async () => {
+    const text = 'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":6}}\n\ndata: [DONE]\n\n';
+    const source = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(text)),
+    });
+    let sent: AbortSignal | null | undefined;
+    const send = (async (_, init) => {
+      sent = init?.signal;
+      return new Response(source, { headers: { 'content-type': 'text/event-stream' } });
+    }) as typeof fetch;
+    const { fetch: limited, provider } = await open({ send });
+    const controller = new AbortController();
+    const [url, init] = callOf('chat', provider.url, { stream: true });
+    const reader = (await limited(url, { ...init, signal: controller.signal })).body!.getReader();
+    await reader.read();
+    await limited.settled();
+    expect(sent?.aborted).toBe(false);
+    controller.abort(new Error('gone'));
+    expect(sent?.reason).toEqual(new Error('gone'));
+    await expect(reader.read()).rejects.toThrow('gone');
+  });
+
   test('an answer that its caller drops without a word is given up when it is collected as garbage', async () => {
     const { fetch, provider, consumed } = await planned({ outputTokens: 40, padding: 1 });
-    setFlagsFromString('--expose-gc');
-    const collectGarbage = runInNewContext('gc') as () => void;
     const begin = async (): Promise<void> => {
       const response = await fetch(...callOf('google', provider.url, { stream: true }));
       const reader = response.body!.getReader();

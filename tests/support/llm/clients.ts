@@ -76,6 +76,16 @@ const ai7 =
     else await readParts(streamText7({ ...request, onError: () => {} }).fullStream, onChunk);
   };
 
+export async function embedWithOpenAi(url: string, send: typeof fetch): Promise<void> {
+  const client = new OpenAI({ apiKey: KEY, baseURL: `${url}/v1`, fetch: send, maxRetries: 0 });
+  await client.embeddings.create({ model: MODEL, input: ['one two', 'three'], encoding_format: 'float' });
+}
+
+export async function embedWithGoogle(url: string, send: typeof fetch): Promise<void> {
+  const client = new GoogleGenAI({ apiKey: KEY, httpOptions: { baseUrl: url, fetch: send } });
+  await client.models.embedContent({ model: MODEL, contents: ['one two', 'three'] });
+}
+
 /** The AI SDK reports failures as parts of the stream. */
 export async function readParts(
   parts: AsyncIterable<{ readonly type: string; readonly error?: unknown }>,

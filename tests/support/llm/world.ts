@@ -27,6 +27,8 @@ export interface LlmWorldOptions {
   readonly clock?: Clock;
   readonly limits?: readonly Limit[];
   readonly fetch?: Partial<LimitFetchOptions>;
+  /** False: the input is estimated by its characters. Default: words are counted, as the provider does. */
+  readonly countsWords?: boolean;
   /** In place of the `fetch` of the process. */
   readonly send?: typeof fetch;
 }
@@ -44,7 +46,7 @@ export async function llmWorld(options: LlmWorldOptions = {}): Promise<LlmWorld>
     limiter,
     entityId: ENTITY,
     measures: { rpm: 'calls', tpm: 'tokens', slots: 'calls' },
-    countTokens: wordsIn,
+    ...(options.countsWords === false ? {} : { countTokens: wordsIn }),
     onError,
     ...clock,
     ...options.fetch,

@@ -117,9 +117,9 @@ function requestEnded(): Error {
   return error;
 }
 
-/** By a name that bundlers cannot resolve: an app that never opens a table must bundle without the peer dependency. */
+/** Hidden from bundlers: an app that never opens a table must bundle without the peer dependency. */
 export async function importSdk(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
-  return (await import(name)) as typeof Sdk;
+  return (await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ name)) as typeof Sdk;
 }
 
 async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {

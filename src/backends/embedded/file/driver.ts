@@ -103,9 +103,9 @@ async function loadLibsql(): Promise<SqliteDriver> {
   return { open: (path) => wrapLibsql(new Database(path)) };
 }
 
-/** The variable name hides the import from bundlers: an app that never opens a file must bundle without the peer. */
+/** Hidden from bundlers: an app that never opens a file must bundle without the peer. */
 function importPeer(name: string): Promise<unknown> {
-  return import(name);
+  return import(/* webpackIgnore: true */ /* turbopackIgnore: true */ name);
 }
 
 function wrapLibsql(database: InstanceType<Libsql>): SqliteDatabase {

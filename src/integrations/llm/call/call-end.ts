@@ -1,4 +1,5 @@
 import type { Usage } from '../usage/usage.js';
+import type { Estimate } from './estimator.js';
 import type { CallFailure, OnFailure } from './failure.js';
 
 /** How a call ended. */
@@ -23,23 +24,33 @@ export type Settlement =
   /** Keep what was held. */
   | { readonly kind: 'keep' }
   /** Set it to the cost of this usage. */
-  | { readonly kind: 'settle'; readonly usage: Usage };
+  | {
+      readonly kind: 'settle';
+      readonly usage: Usage;
+      /** False: how much of the input was written to the provider's cache is not known. */
+      readonly isInputStated: boolean;
+    };
 
 /**
- * A call whose usage is not known to the end keeps its estimate, or more if more was seen: the provider has counted the
- * tokens that it generated before it noticed that the caller is gone.
+ * A call whose usage is not known to the end costs at least its estimate, and what was seen: the provider has counted the
+ * tokens that it generated before it noticed that the caller is gone. By `bound`, it costs the most that it can have counted.
  */
 export function settlementOf(
   end: CallEnd,
-  estimate: Usage,
+  { usage: held, bound }: Pick<Estimate, 'usage' | 'bound'>,
   outputTokensSeen: number,
   onFailure: OnFailure,
 ): Settlement {
-  if (end.kind === 'stated') return { kind: 'settle', usage: end.usage };
-  if (end.failure !== null && onFailure(end.failure) === 'rollback') return { kind: 'rollback' };
-  if (end.kind === 'unanswered') return { kind: 'keep' };
-  const stated = end.usage;
-  const outputTokens = Math.max(estimate.outputTokens, stated?.outputTokens ?? 0, outputTokensSeen);
-  if (stated === null && outputTokens === estimate.outputTokens) return { kind: 'keep' };
-  return { kind: 'settle', usage: { ...estimate, ...stated, outputTokens } };
+  if (end.kind === 'stated') return { kind: 'settle', usage: end.usage, isInputStated: true };
+  const policy = end.failure === null ? 'commit' : onFailure(end.failure);
+  if (policy === 'rollback') return { kind: 'rollback' };
+  const least = policy === 'bound' ? bound : held;
+  const stated = end.kind === 'partial' ? end.usage : null;
+  const outputTokens = Math.max(least.outputTokens, stated?.outputTokens ?? 0, outputTokensSeen);
+  // Some vendors state no input before the end: every call has some.
+  if (stated !== null && stated.inputTokens > 0) {
+    return { kind: 'settle', usage: { ...stated, outputTokens }, isInputStated: true };
+  }
+  const isHeld = least.inputTokens === held.inputTokens && outputTokens === held.outputTokens;
+  return isHeld ? { kind: 'keep' } : { kind: 'settle', usage: { ...least, outputTokens }, isInputStated: false };
 }

@@ -18,6 +18,7 @@ const call = { api: 'openai-chat', model: 'gpt-4o', stream: false, user: null } 
 const sized = (characters: number, maxOutputTokens: number | null) => ({
   call,
   prompt: { characters, tokens: 0, texts: ['x'.repeat(characters)] },
+  maxInputTokens: characters,
   maxOutputTokens,
 });
 
@@ -113,30 +114,54 @@ describe('estimates', () => {
 });
 
 describe('the end of a call', () => {
-  const estimate = usageOf(100, 50);
-  const unanswered = (kind: FailureKind) =>
-    settlementOf({ kind: 'unanswered', failure: { kind, status: null } }, estimate, 0, costsByKind).kind;
+  const held = usageOf(100, 50);
+  const exact = { usage: held, bound: held };
+  const low = { usage: held, bound: usageOf(400, 800) };
+  const unanswered = (kind: FailureKind, estimate = exact) =>
+    settlementOf({ kind: 'unanswered', failure: { kind, status: null } }, estimate, 0, costsByKind);
 
-  test('a call that the provider refused or never got costs nothing, any other keeps its estimate', () => {
-    expect((['refused', 'failed', 'unreachable'] as const).map(unanswered)).toEqual([
-      'rollback',
-      'rollback',
-      'rollback',
-    ]);
-    expect((['timed-out', 'aborted', 'lost'] as const).map(unanswered)).toEqual(['keep', 'keep', 'keep']);
+  test('a call that the provider refused or never got costs nothing, any other the most that it can have counted', () => {
+    for (const kind of ['refused', 'failed', 'unreachable'] as const) {
+      expect(unanswered(kind)).toEqual({ kind: 'rollback' });
+    }
+    for (const kind of ['timed-out', 'aborted', 'lost'] as const) {
+      expect(unanswered(kind)).toEqual({ kind: 'keep' });
+      expect(unanswered(kind, low)).toEqual({ kind: 'settle', usage: low.bound, isInputStated: false });
+    }
   });
 
-  test('a call that stops early never costs less than was held, stated or seen', () => {
+  test('a call that stops early never costs less than was held, stated, seen, or possible', () => {
     const failure = { kind: 'aborted', status: null } as const;
+    const stateds = fc.option(fc.tuple(fc.nat(200), fc.nat(1_000)));
     fc.assert(
-      fc.property(fc.option(fc.tuple(fc.nat(200), fc.nat(200))), fc.nat(200), (stated, seen) => {
+      fc.property(stateds, fc.nat(1_000), fc.constantFrom('commit', 'bound'), (stated, seen, policy) => {
         const usage = stated === null ? null : usageOf(...stated);
         const end = { kind: 'partial', usage, outputCharacters: 0, failure } as const;
-        const settlement = settlementOf(end, estimate, seen, costsByKind);
-        const cost = settlement.kind === 'settle' ? settlement.usage : estimate;
-        expect(cost.inputTokens).toBe(stated?.[0] ?? 100);
-        expect(cost.outputTokens).toBe(Math.max(50, stated?.[1] ?? 0, seen));
+        const settlement = settlementOf(end, low, seen, () => policy);
+        const cost = settlement.kind === 'settle' ? settlement.usage : held;
+        const least = policy === 'bound' ? low.bound : held;
+        // An input of 0 tokens is none that was stated.
+        expect(cost.inputTokens).toBe((stated?.[0] ?? 0) > 0 ? stated?.[0] : least.inputTokens);
+        expect(cost.outputTokens).toBe(Math.max(least.outputTokens, stated?.[1] ?? 0, seen));
       }),
     );
+  });
+
+  test('a call that ends without a stated usage keeps its estimate, which is not doubted', () => {
+    const end = { kind: 'partial', usage: null, outputCharacters: 0, failure: null } as const;
+    expect(settlementOf(end, low, 50, costsByKind)).toEqual({ kind: 'keep' });
+  });
+
+  test('the bound of a call is the most that its request allows, whatever was learned', () => {
+    const estimator = new Estimator('typical', null);
+    const request = sized(4_000, 8_000);
+    for (let calls = 0; calls < 40; calls++) estimator.learn('r', estimator.estimate('r', request), usageOf(10, 20));
+    const { usage, bound } = estimator.estimate('r', request);
+    expect(usage.inputTokens).toBeLessThan(300);
+    expect(usage.outputTokens).toBeLessThan(100);
+    expect(bound).toEqual(usageOf(4_000, 8_000));
+    // A tokenizer is believed. Of a request without a maximum no more is known than the estimate.
+    expect(new Estimator('typical', () => 7).estimate('r', request).bound).toEqual(usageOf(7, 8_000));
+    expect(estimator.estimate('r', sized(4, null)).bound.outputTokens).toBe(usage.outputTokens);
   });
 });

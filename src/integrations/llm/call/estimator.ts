@@ -11,6 +11,11 @@ export type OutputEstimate = 'maximum' | 'typical';
 
 export interface Estimate {
   readonly usage: Usage;
+  /**
+   * The most that the provider can count: of the input, if the request contains all of it as text; of the output, if the
+   * request states a maximum. Otherwise the estimate.
+   */
+  readonly bound: Usage;
   /** What characters / 4 predict for the input; null: a tokenizer has counted it. */
   readonly predicted: number | null;
 }
@@ -29,7 +34,7 @@ export class Estimator {
     this.#countTokens = countTokens;
   }
 
-  estimate(resource: string, { call, prompt, maxOutputTokens }: SizedCall): Estimate {
+  estimate(resource: string, { call, prompt, maxInputTokens, maxOutputTokens }: SizedCall): Estimate {
     const learned = this.#of(resource);
     const predicted = this.#countTokens === null ? predictTokens(prompt.characters) : null;
     const text = predicted === null ? this.#count(prompt.texts.join('\n'), call) : applyRatio(learned, predicted);
@@ -37,7 +42,14 @@ export class Estimator {
     const isBounded = maxOutputTokens !== null;
     const output = this.#output === 'typical' && isBounded ? Math.min(typical, maxOutputTokens) : null;
     const outputTokens = output ?? maxOutputTokens ?? typical;
-    return { usage: { ...NO_USAGE, inputTokens: text + prompt.tokens, outputTokens }, predicted };
+    const inputTokens = text + prompt.tokens;
+    // The count of a tokenizer is not doubted.
+    const boundOfInput = predicted === null ? inputTokens : Math.max(inputTokens, maxInputTokens);
+    return {
+      usage: { ...NO_USAGE, inputTokens, outputTokens },
+      bound: { ...NO_USAGE, inputTokens: boundOfInput, outputTokens: maxOutputTokens ?? outputTokens },
+      predicted,
+    };
   }
 
   /** The tokens of output that was seen, of a call that does not state its usage. */

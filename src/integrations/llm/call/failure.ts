@@ -12,10 +12,13 @@ export interface CallFailure {
   readonly status: number | null;
 }
 
-/** `rollback`: the call costs nothing. `commit`: it keeps what was held. */
-export type OnFailure = (failure: CallFailure) => 'rollback' | 'commit';
+/**
+ * `rollback`: the call costs nothing. `commit`: it keeps its estimate, or more if more was seen. `bound`: it costs the most
+ * that the provider can have counted.
+ */
+export type OnFailure = (failure: CallFailure) => 'rollback' | 'commit' | 'bound';
 
-/** A call that the provider refused or never got costs nothing. Of any other it may have counted the tokens. */
+/** A call that the provider refused or never got costs nothing. Of any other it may have counted all tokens that the request allows. */
 export const costsByKind: OnFailure = ({ kind }) => {
   switch (kind) {
     case 'refused':
@@ -25,7 +28,7 @@ export const costsByKind: OnFailure = ({ kind }) => {
     case 'timed-out':
     case 'aborted':
     case 'lost':
-      return 'commit';
+      return 'bound';
   }
 };
 

@@ -9,7 +9,7 @@ import { type Estimate, Estimator } from './estimator.js';
 import { failureOfError } from './failure.js';
 import { type ResolvedLlmOptions, valueFor } from './llm-options.js';
 import { actualsOf, holdOf, needsPrice } from './measures.js';
-import { type Price, priceOf } from './prices.js';
+import { dearestInput, type Price, priceOf } from './prices.js';
 
 /** A call that was sent. */
 export interface Sent<T> {
@@ -140,10 +140,14 @@ export class LimitedCalls {
     try {
       if (end.kind === 'stated') this.#estimator.learn(resource, estimate, end.usage);
       const seen = end.kind === 'partial' ? this.#estimator.outputTokens(resource, end.outputCharacters) : 0;
-      const settlement = settlementOf(end, estimate.usage, seen, onThrow);
+      const settlement = settlementOf(end, estimate, seen, onThrow);
       if (settlement.kind === 'rollback') await lease.rollback();
       else if (settlement.kind === 'keep') await lease.commit();
-      else await lease.commit(actualsOf(measures, settlement.usage, price));
+      else {
+        const { usage, isInputStated } = settlement;
+        const paid = price === null || isInputStated ? price : dearestInput(price);
+        await lease.commit(actualsOf(measures, usage, paid));
+      }
     } catch (error) {
       onError(error, 'settling a call of a model');
     }

@@ -49,9 +49,12 @@ export interface LlmOptions {
   readonly output?: OutputEstimate;
   /** Counts the tokens of a prompt. Default: characters / 4, times a ratio that is learned for each resource. */
   readonly countTokens?: CountTokens;
-  /** What a call costs that has no complete answer. Default: nothing if the provider refused or never got it. */
+  /**
+   * What a call costs that has no complete answer. Default: nothing if the provider refused or never got it, else the most that
+   * it can have counted.
+   */
   readonly onThrow?: OnFailure;
-  /** An answer of which nothing was read for this long is given up: its call keeps its estimate. Default: 300 000. */
+  /** An answer of which nothing was read for this long is given up: its call costs what an aborted one does. Default: 300 000. */
   readonly idleMs?: number;
   /** The longest pause that an answer of a provider can cause. Default: 7 days. */
   readonly maxPauseMs?: number;

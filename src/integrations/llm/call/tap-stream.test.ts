@@ -8,7 +8,7 @@ import { type StreamEnd, tapStream } from './tap-stream.js';
 interface Script {
   readonly chunks: number;
   readonly reads: number;
-  readonly leaves: 'cancel' | 'abort' | 'idle' | 'reads-on';
+  readonly leaves: 'cancel' | 'abort' | 'release' | 'idle' | 'reads-on';
   readonly source: 'closes' | 'fails';
   readonly enoughAt: number | null;
   readonly failsOnAbort: boolean;
@@ -17,7 +17,7 @@ interface Script {
 const scripts: fc.Arbitrary<Script> = fc.record({
   chunks: fc.nat(6),
   reads: fc.nat(8),
-  leaves: fc.constantFrom('cancel', 'abort', 'idle', 'reads-on'),
+  leaves: fc.constantFrom('cancel', 'abort', 'release', 'idle', 'reads-on'),
   source: fc.constantFrom('closes', 'fails'),
   enoughAt: fc.option(fc.nat(6)),
   failsOnAbort: fc.boolean(),
@@ -42,10 +42,32 @@ function expectedEnd({ chunks, reads, leaves, source, enoughAt }: Script): Strea
   const total = leaves === 'reads-on' ? chunks + 1 : reads;
   if (enoughAt !== null && enoughAt < Math.min(total, chunks)) return 'enough';
   if (total > chunks) return source === 'closes' ? 'complete' : 'failed';
-  return ({ cancel: 'cancelled', abort: 'aborted', idle: 'idle', 'reads-on': 'complete' } as const)[leaves];
+  const ends = {
+    cancel: 'cancelled',
+    abort: 'aborted',
+    release: 'idle',
+    idle: 'idle',
+    'reads-on': 'complete',
+  } as const;
+  return ends[leaves];
 }
 
 describe('a stream that is passed on', () => {
+  test('a reader that releases the stream and comes back in time reads on, and the stream does not end', async () => {
+    const clock = fakeClock();
+    const script = { chunks: 3, source: 'closes' } as Script;
+    const observer = { onChunk: (chunk: number) => [chunk], onDone: () => [], hasEnough: () => false };
+    const options = { clock, idleMs: 60_000, signal: null, failsOnAbort: true, onClosed: () => {} };
+    const { stream, ended } = tapStream(sourceOf(script), observer, options);
+    const first = stream.getReader();
+    await first.read();
+    first.releaseLock();
+    await clock.advance(4_999);
+    const rest: number[] = [];
+    for await (const chunk of stream) rest.push(chunk);
+    expect([rest, await ended]).toEqual([[1, 2], 'complete']);
+  });
+
   test('the stream ends once, by the first thing that ends it, with the chunks of its source, and leaves no listener', async () => {
     await fc.assert(
       fc.asyncProperty(scripts, async (script) => {
@@ -58,7 +80,9 @@ describe('a stream that is passed on', () => {
           hasEnough: () => script.enoughAt !== null && seen > script.enoughAt,
         };
         const { failsOnAbort } = script;
-        const options = { clock, idleMs: 1_000, signal: controller.signal, failsOnAbort };
+        let closed = 0;
+        const onClosed = (): void => void (closed += 1);
+        const options = { clock, idleMs: 60_000, signal: controller.signal, failsOnAbort, onClosed };
         const { stream, ended } = tapStream(sourceOf(script), observer, options);
         const reader = stream.getReader();
         const got: number[] = [];
@@ -69,7 +93,11 @@ describe('a stream that is passed on', () => {
         }
         if (script.leaves === 'cancel') await reader.cancel().catch(() => {});
         if (script.leaves === 'abort') controller.abort(new Error('gone'));
-        if (script.leaves === 'idle') await clock.advance(1_000);
+        if (script.leaves === 'release') reader.releaseLock();
+        // A reader that leaves before its first read has not begun.
+        if (script.leaves === 'release') await clock.advance(total === 0 ? 60_000 : 5_000);
+        if (script.leaves === 'idle') await clock.advance(60_000);
+        expect(closed).toBe(script.leaves === 'cancel' || total > script.chunks ? 1 : 0);
         expect(await ended).toBe(expectedEnd(script));
         expect(got).toEqual(Array.from({ length: Math.min(total, script.chunks) }, (_, at) => at));
         expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
@@ -82,7 +110,13 @@ describe('a stream that is passed on', () => {
   test('a source that neither ends nor fails after an abort fails for its reader, if it is told so', async () => {
     const controller = new AbortController();
     const observer = { onChunk: (chunk: number) => [chunk], onDone: () => [], hasEnough: () => false };
-    const options = { clock: fakeClock(), idleMs: 1_000, signal: controller.signal, failsOnAbort: true };
+    const options = {
+      clock: fakeClock(),
+      idleMs: 1_000,
+      signal: controller.signal,
+      failsOnAbort: true,
+      onClosed: () => {},
+    };
     const { stream, ended } = tapStream(new ReadableStream<number>(), observer, options);
     const reading = stream.getReader().read();
     controller.abort(new Error('gone'));
@@ -97,6 +131,7 @@ describe('a stream that is passed on', () => {
       idleMs: 1_000,
       signal: AbortSignal.abort(new Error('gone')),
       failsOnAbort: true,
+      onClosed: () => {},
     };
     expect(await tapStream(new ReadableStream<number>(), observer, options).ended).toBe('aborted');
   });

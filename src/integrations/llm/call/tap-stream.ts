@@ -1,7 +1,7 @@
 import type { Clock } from '../../../clock.js';
 import type { EpochMs } from '../../../core/units.js';
 
-/** How the reading of a stream ended. `idle`: nothing was read for a long time. `enough`: the observer has what it needs. */
+/** How the reading of a stream ended. `idle`: nothing was read for a long time, or its reader has left it. `enough`: the observer has what it needs. */
 export type StreamEnd = 'complete' | 'enough' | 'cancelled' | 'aborted' | 'failed' | 'idle';
 
 /** Sees the chunks of a stream as they pass. */
@@ -20,7 +20,12 @@ export interface TapOptions {
   readonly signal: AbortSignal | null;
   /** Whether the stream fails when the signal aborts, as the body of `fetch` does. Otherwise it follows its source. */
   readonly failsOnAbort: boolean;
+  /** Called once nothing can be read any more. That may be later than the end of the call. */
+  readonly onClosed: () => void;
 }
+
+/** A reader that has released a stream for this long does not come back. */
+const RELEASED_MS = 5_000;
 
 /** Runs when a stream that its reader has dropped is collected. */
 const dropped = new FinalizationRegistry((onDrop: () => void) => onDrop());
@@ -34,14 +39,17 @@ export interface Tapped<T> {
 /**
  * Passes a stream on, chunk by chunk, and tells how it ended. Reads only what is read from it. Clients that stop early do
  * not always cancel the stream: the signal of the call, the collection of the stream as garbage, and the time since the last
- * read end it too. No function of this scope may refer to the stream, or it would not be collected.
+ * read end it too. No function of this scope may refer to the stream, or it would not be collected: neither may the signal, by
+ * whose listeners some clients keep what they read.
  */
 export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver<T>, options: TapOptions): Tapped<T> {
-  const { clock, idleMs, signal, failsOnAbort } = options;
+  const { clock, idleMs, signal, failsOnAbort, onClosed } = options;
   const reader = source.getReader();
   const over = new AbortController();
   let readMs: EpochMs = clock.now();
   let how: StreamEnd = 'complete';
+  let isBegun = false;
+  let tapped: WeakRef<ReadableStream<T>> | null = null;
   const ended = new Promise<StreamEnd>((resolve) => {
     over.signal.addEventListener('abort', () => resolve(how));
   });
@@ -59,6 +67,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
   const stream = new ReadableStream<T>(
     {
       pull: async (controller) => {
+        isBegun = true;
         try {
           // A piece from which nothing is left to pass on does not answer the reader.
           for (let passed = 0; passed === 0;) {
@@ -71,6 +80,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
             if (done) {
               end('complete');
               controller.close();
+              onClosed();
               return;
             }
             if (observer.hasEnough()) end('enough');
@@ -79,25 +89,35 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
           end(signal?.aborted === true ? 'aborted' : 'failed');
           controller.error(error);
           reader.cancel(error).catch(() => {});
+          onClosed();
         }
       },
       cancel: async (reason) => {
         end('cancelled');
+        onClosed();
         await reader.cancel(reason);
       },
     },
     { highWaterMark: 0 },
   );
+  tapped = new WeakRef(stream);
   dropped.register(stream, () => {
     end('cancelled');
     reader.cancel().catch(() => {});
+    onClosed();
   });
   return { stream, ended };
+
+  /** Clients that stop early may release their lock, and do no more. */
+  function isReleased(): boolean {
+    return isBegun && tapped?.deref()?.locked === false && clock.now() - readMs >= RELEASED_MS;
+  }
 
   async function endWhenIdle(): Promise<void> {
     try {
       for (let restMs = idleMs; restMs > 0; restMs = readMs + idleMs - clock.now()) {
-        await clock.sleep(restMs, over.signal, { background: true });
+        await clock.sleep(Math.min(restMs, RELEASED_MS), over.signal, { background: true });
+        if (isReleased()) break;
       }
       end('idle');
     } catch {

@@ -44,7 +44,8 @@ function bodyOf({ message, code, retryAfterMs }: RateLimitExceeded, status: numb
   switch (api) {
     case 'anthropic':
       return { type: 'error', error: { type: 'rate_limit_error', message, code } };
-    case 'google': {
+    case 'google':
+    case 'google-embeddings': {
       const retryInfo = {
         '@type': 'type.googleapis.com/google.rpc.RetryInfo',
         retryDelay: `${(retryAfterMs ?? 0) / 1000}s`,

@@ -1,8 +1,9 @@
 import { LimitedCalls } from '../call/limited-calls.js';
 import { type LlmOptions, resolveLlmOptions } from '../call/llm-options.js';
 import { deniedResponse, isDenial } from './denied-response.js';
+import { followSignal } from './follow-signal.js';
 import { readAnswer } from './read-answer.js';
-import { readFetch } from './read-fetch.js';
+import { readFetch, withSignal } from './read-fetch.js';
 
 type Fetch = typeof fetch;
 
@@ -35,13 +36,15 @@ export function limitFetch(send: Fetch, options: LimitFetchOptions): LimitedFetc
   const limitedFetch: Fetch = async (...args) => {
     const call = await readFetch(args, includeUsage);
     if (call === null) return send(...args);
-    const { sized, ...sending } = call;
-    const { signal } = sending;
+    const { sized, signal: leader, ...sending } = call;
+    const { signal, unfollow } = followSignal(leader);
+    const tapping = { clock, idleMs, signal, failsOnAbort: true, onClosed: unfollow };
     try {
       return await calls.run(sized, signal, async () =>
-        readAnswer(sending, await send(...sending.args), { clock, idleMs, signal, failsOnAbort: true }),
+        readAnswer(sending, await send(...withSignal(sending.args, signal)), tapping),
       );
     } catch (error) {
+      unfollow();
       if (isDenial(error)) return deniedResponse(error, call.api);
       throw error;
     }

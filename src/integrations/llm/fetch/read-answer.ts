@@ -13,8 +13,9 @@ export async function readAnswer(
   answer: Response,
   options: TapOptions,
 ): Promise<Sent<Response>> {
-  if (!answer.ok) return readFailure(answer, options);
   const { body } = answer;
+  if (body === null) options.onClosed();
+  if (!answer.ok) return readFailure(answer, options);
   if (body === null) return { value: answer, throttle: null, ended: Promise.resolve(endOf('complete', null)) };
   const isStream = /\bevent-stream\b/.test(answer.headers.get('content-type') ?? '');
   const reader = isStream ? streamReader(call.api) : answerReader(call.api);
@@ -25,27 +26,35 @@ export async function readAnswer(
 }
 
 /** A refusal is read before it is passed on, where its headers do not say how long to wait. */
-async function readFailure(answer: Response, { clock }: TapOptions): Promise<Sent<Response>> {
-  const { status, headers } = answer;
+async function readFailure(answer: Response, options: TapOptions): Promise<Sent<Response>> {
+  const { status, headers, body } = answer;
   const ended = Promise.resolve<CallEnd>({ kind: 'unanswered', failure: failureOfStatus(status) });
   const shown = { status, header: (name: string) => headers.get(name), headers };
-  const receivedMs = clock.now();
-  if (status !== 429 && status !== 400) return { value: answer, throttle: null, ended };
-  if (statesWaitInHeaders(shown) || answer.body === null) {
-    return { value: answer, throttle: parseThrottle({ ...shown, body: null }, receivedMs), ended };
+  const receivedMs = options.clock.now();
+  const pass = (whole: ReadableStream<Uint8Array> | null): Response =>
+    whole === null ? answer : likeAnswer(answer, tapStream(whole, PASSING, options).stream);
+  if (status !== 429 && status !== 400) return { value: pass(body), throttle: null, ended };
+  if (statesWaitInHeaders(shown) || body === null) {
+    return { value: pass(body), throttle: parseThrottle({ ...shown, body: null }, receivedMs), ended };
   }
-  const { text, value } = await peekBody(answer, answer.body);
+  const { text, whole } = await peekBody(body);
   const throttle: Throttle | null = parseThrottle({ ...shown, body: text }, receivedMs);
-  return { value, throttle, ended };
+  return { value: pass(whole), throttle, ended };
 }
+
+/** Passes the bytes on, and wants to know nothing of them. */
+const PASSING: StreamObserver<Uint8Array> = {
+  onChunk: (chunk) => [chunk],
+  onDone: () => [],
+  hasEnough: () => false,
+};
 
 const MAX_PEEK = 65_536;
 
-/** Reads the beginning of a body, and gives an answer with the whole of it. */
+/** Reads the beginning of a body, and gives the whole of it. */
 async function peekBody(
-  answer: Response,
   body: ReadableStream<Uint8Array>,
-): Promise<{ readonly text: string; readonly value: Response }> {
+): Promise<{ readonly text: string; readonly whole: ReadableStream<Uint8Array> }> {
   const reader = body.getReader();
   const read: Uint8Array[] = [];
   let isDone = false;
@@ -71,7 +80,7 @@ async function peekBody(
     },
     cancel: (reason) => reader.cancel(reason),
   });
-  return { text, value: likeAnswer(answer, whole) };
+  return { text, whole };
 }
 
 /** Passes the bytes on unchanged. */
@@ -112,17 +121,17 @@ function stripping(reader: UsageReader): StreamObserver<Uint8Array> {
 
 function endOf(how: StreamEnd, reader: UsageReader | null): CallEnd {
   const usage = reader?.usage ?? null;
-  const isStated = reader?.isFinal === true || how === 'complete';
-  if (usage !== null && isStated) return { kind: 'stated', usage };
+  if (usage !== null && reader?.isFinal === true) return { kind: 'stated', usage };
   const outputCharacters = reader?.outputCharacters ?? 0;
-  return { kind: 'partial', usage, outputCharacters, failure: failureOf(how) };
+  return { kind: 'partial', usage, outputCharacters, failure: failureOf(how, usage !== null) };
 }
 
-function failureOf(how: StreamEnd): Extract<CallEnd, { kind: 'partial' }>['failure'] {
+/** `isCut`: of a body that is complete, that the usage which it stated was not the last one. */
+function failureOf(how: StreamEnd, isCut: boolean): Extract<CallEnd, { kind: 'partial' }>['failure'] {
   switch (how) {
     case 'complete':
     case 'enough':
-      return null;
+      return isCut ? { kind: 'lost', status: null } : null;
     case 'cancelled':
     case 'aborted':
     case 'idle':

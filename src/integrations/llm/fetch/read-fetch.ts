@@ -10,7 +10,7 @@ export interface FetchedCall {
   readonly api: LlmApi;
   readonly sized: SizedCall;
   readonly signal: AbortSignal | null;
-  /** The arguments for `fetch`; the body may ask for the usage. */
+  /** The arguments for `fetch`, without the signal; the body may ask for the usage. */
   readonly args: FetchArguments;
   /** Whether the chunk that states the usage is not passed on, because the caller did not ask for it. */
   readonly stripsUsage: boolean;
@@ -28,10 +28,10 @@ export async function readFetch(args: FetchArguments, includeUsage: boolean): Pr
   const body = text === null ? null : parseBody(text);
   const sized = readRequest(endpoint, body);
   const { api } = endpoint;
-  const plain = { api, sized, signal, args, stripsUsage: false };
+  const plain = { api, sized, signal, args: withoutSignal(args), stripsUsage: false };
   const streamsChat = api === 'openai-chat' && sized.call.stream;
   if (!includeUsage || !streamsChat || text === null || body === null || asksForUsage(body)) return plain;
-  return { ...plain, args: withBody(args, withUsage(text, body)), stripsUsage: true };
+  return { ...plain, args: withBody(plain.args, withUsage(text, body)), stripsUsage: true };
 }
 
 /** The path of an address, without its query: Google accepts a key there. */
@@ -48,6 +48,15 @@ async function textOf(input: FetchArguments[0], init: FetchArguments[1]): Promis
   if (body instanceof Blob) return body.text();
   if ((body === undefined || body === null) && input instanceof Request) return input.clone().text();
   return null;
+}
+
+export function withSignal([input, init]: FetchArguments, signal: AbortSignal): FetchArguments {
+  return [input, { ...init, signal }];
+}
+
+function withoutSignal([input, init]: FetchArguments): FetchArguments {
+  const { signal: _, ...rest } = init ?? {};
+  return [input, rest];
 }
 
 function withBody([input, init]: FetchArguments, body: string): FetchArguments {

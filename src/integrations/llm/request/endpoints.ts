@@ -17,14 +17,16 @@ const BY_SUFFIX: readonly (readonly [suffix: string, api: LlmApi])[] = [
   ['/messages', 'anthropic'],
 ];
 
-const GOOGLE = /\/([^/]+):(generateContent|streamGenerateContent)$/;
+const GOOGLE = /\/([^/]+):(generateContent|streamGenerateContent|embedContent|batchEmbedContents)$/;
 const AZURE = /\/deployments\/([^/]+)\//;
 
 /** Finds out what an address answers by the end of its path, because proxies and vendors put other paths before it. */
 export function readEndpoint(path: string): Endpoint | null {
   const google = GOOGLE.exec(path);
   if (google !== null) {
-    return { api: 'google', model: decode(google[1] ?? ''), stream: google[2] === 'streamGenerateContent' };
+    const [, model = '', method = ''] = google;
+    const api = /embed/i.test(method) ? 'google-embeddings' : 'google';
+    return { api, model: decode(model), stream: method === 'streamGenerateContent' };
   }
   const api = BY_SUFFIX.find(([suffix]) => path.endsWith(suffix))?.[1];
   if (api === undefined) return null;

@@ -5,7 +5,8 @@ export type LlmApi =
   | 'openai-responses'
   | 'openai-embeddings'
   | 'anthropic'
-  | 'google';
+  | 'google'
+  | 'google-embeddings';
 
 /** A call of a model as its request describes it. Contains no header and no address, so that it contains no key. */
 export interface LlmCall {
@@ -31,6 +32,8 @@ export interface PromptSize {
 export interface SizedCall {
   readonly call: LlmCall;
   readonly prompt: PromptSize;
+  /** No tokenizer finds more tokens in the text of the request. Does not cover images, files, and what the provider adds. */
+  readonly maxInputTokens: number;
   /** The most output tokens that the request allows, of all its choices together; null: it does not say. */
   readonly maxOutputTokens: number | null;
 }

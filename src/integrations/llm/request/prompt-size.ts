@@ -1,7 +1,7 @@
 import type { PromptSize } from './llm-call.js';
 
 /** Fields whose text is binary, encrypted or an address: it is not read as text by a model. */
-const BINARY = new Set([
+export const BINARY_FIELDS: ReadonlySet<string> = new Set([
   'audio',
   'blob',
   'bytes',
@@ -50,7 +50,7 @@ function add(size: { characters: number; tokens: number; texts: string[] }, valu
     return;
   }
   for (const [name, field] of Object.entries(value)) {
-    if (BINARY.has(name)) continue;
+    if (BINARY_FIELDS.has(name)) continue;
     size.characters += name.length;
     add(size, field, depth + 1);
   }

@@ -53,6 +53,23 @@ describe('the requests of the APIs', () => {
     });
   });
 
+  test.each([
+    ['embedContent', { content: { parts: [{ text: 'hello' }] } }, 'partstexthello'],
+    ['batchEmbedContents', { requests: [{ content: { parts: [{ text: 'hi' }] } }] }, 'contentpartstexthi'],
+  ])('embeddings of Google by %s have no output', (method, body, text) => {
+    expect(read(`https://g.test/v1beta/models/gemini-embedding-001:${method}`, body)).toMatchObject({
+      call: { api: 'google-embeddings', model: 'gemini-embedding-001', stream: false },
+      prompt: { characters: text.length },
+      maxOutputTokens: 0,
+    });
+  });
+
+  test('the maximum output of a completion is for each of its prompts, and of the choices that the provider tries', () => {
+    const body = { model: 'm', prompt: ['one', 'two'], max_tokens: 10, n: 2, best_of: 5 };
+    expect(read('/v1/completions', body)?.maxOutputTokens).toBe(100);
+    expect(read('/v1/completions', { ...body, prompt: [1, 2, 3] })?.maxOutputTokens).toBe(50);
+  });
+
   test('a message of Anthropic states its system prompt, its user and its maximum output', () => {
     const body = { model: 'claude', system: 'be brief', messages, max_tokens: 20, metadata: { user_id: 'u2' } };
     expect(read('https://api.anthropic.com/v1/messages', body)).toMatchObject({
@@ -99,6 +116,7 @@ describe('the requests of the APIs', () => {
       expect(sized).toEqual({
         call: { api: 'openai-chat', model: 'unknown', stream: false, user: null },
         prompt: { characters: 0, tokens: 0, texts: [] },
+        maxInputTokens: expect.any(Number),
         maxOutputTokens: null,
       });
     },

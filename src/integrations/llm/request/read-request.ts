@@ -1,5 +1,6 @@
 import type { Endpoint } from './endpoints.js';
 import type { LlmApi, SizedCall } from './llm-call.js';
+import { boundOfInput } from './input-bound.js';
 import { sizeOfPrompt } from './prompt-size.js';
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -12,6 +13,7 @@ const PROMPT: Readonly<Record<LlmApi, readonly string[]>> = {
   'openai-embeddings': ['input'],
   anthropic: ['system', 'messages', 'tools'],
   google: ['contents', 'systemInstruction', 'system_instruction', 'tools'],
+  'google-embeddings': ['content', 'requests'],
 };
 
 /** A call as the body of its request describes it. A body that is no JSON object has a size of zero. */
@@ -25,7 +27,7 @@ export function readRequest(endpoint: Endpoint, body: Fields | null): SizedCall 
     user: userIn(fields),
   };
   const prompt = sizeOfPrompt(PROMPT[api].map((name) => fields[name]));
-  return { call, prompt, maxOutputTokens: maxOutputIn(api, fields) };
+  return { call, prompt, maxInputTokens: boundOfInput(fields), maxOutputTokens: maxOutputIn(api, fields) };
 }
 
 /** The body as an object; null: it is not one. */
@@ -45,6 +47,7 @@ export function isFields(value: unknown): value is Fields {
 function maxOutputIn(api: LlmApi, fields: Fields): number | null {
   switch (api) {
     case 'openai-embeddings':
+    case 'google-embeddings':
       return 0;
     case 'openai-responses':
       return count(fields['max_output_tokens']);
@@ -56,14 +59,22 @@ function maxOutputIn(api: LlmApi, fields: Fields): number | null {
       return times(count(config['maxOutputTokens'] ?? config['max_output_tokens']), config['candidateCount']);
     }
     case 'openai-chat':
-    case 'openai-completions':
       return times(count(fields['max_completion_tokens']) ?? count(fields['max_tokens']), fields['n']);
+    case 'openai-completions': {
+      const choices = Math.max(count(fields['n']) ?? 1, count(fields['best_of']) ?? 1);
+      return times(count(fields['max_tokens']), choices * promptsIn(fields['prompt']));
+    }
   }
 }
 
 /** The maximum of a request is for each of its choices. */
 function times(each: number | null, choices: unknown): number | null {
   return each === null ? null : each * Math.max(1, count(choices) ?? 1);
+}
+
+/** A completion may have a list of prompts: of texts, or of lists of token ids. */
+function promptsIn(prompt: unknown): number {
+  return Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
 }
 
 function userIn(fields: Fields): string | null {

@@ -155,6 +155,13 @@ describe('the usage of streams', () => {
     expect(reader.isFinal).toBe(true);
   });
 
+  test('a message of Anthropic that ends before its last event is not final', () => {
+    const reader = streamReader('anthropic');
+    reader.write(event({ type: 'message_start', message: { usage: { input_tokens: 30, output_tokens: 1 } } }));
+    reader.end();
+    expect([reader.usage, reader.isFinal]).toEqual([usage(30, 1), false]);
+  });
+
   test('the output of a stream is counted while it runs', () => {
     const reader = streamReader('anthropic');
     reader.write('data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"abc');

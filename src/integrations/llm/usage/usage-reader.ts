@@ -64,7 +64,8 @@ export function streamReader(api: LlmApi): UsageReader {
     write: (text) => lines.write(text),
     end: () => {
       lines.end();
-      isFinal ||= usage !== null && api === 'google';
+      // A message of Anthropic that is cut states its input, and one token of output.
+      isFinal ||= usage !== null && api !== 'anthropic';
     },
     get usage() {
       return usage;

@@ -43,11 +43,13 @@ export const USAGE_MEMBERS: Readonly<Record<LlmApi, WantedMembers>> = {
   'openai-responses': wanted(['type', 'usage', 'response.usage'], ['delta']),
   anthropic: wanted(['type', 'usage', 'message.usage'], ['text', 'thinking', 'partial_json']),
   google: wanted(['usageMetadata'], ['text']),
+  'google-embeddings': wanted(['usageMetadata'], []),
 };
 
 /** Reads the usage of a complete JSON answer. */
 export function readAnswer(api: LlmApi, members: JsonMembers, before: Usage | null): UsageNews {
-  const stated = members.value(api === 'google' ? 'usageMetadata' : 'usage');
+  const isGoogle = api === 'google' || api === 'google-embeddings';
+  const stated = members.value(isGoogle ? 'usageMetadata' : 'usage');
   return { usage: readUsage(api, stated, before), isFinal: true };
 }
 
@@ -72,6 +74,7 @@ export function readEvent(api: LlmApi, members: JsonMembers, before: Usage | nul
     case 'openai-completions':
       return { usage: readUsage(api, members.value('usage'), before), isFinal: isUsageChunk(members) };
     case 'openai-embeddings':
+    case 'google-embeddings':
       return NOTHING;
   }
 }
@@ -89,6 +92,7 @@ function readUsage(api: LlmApi, stated: unknown, before: Usage | null): Usage | 
     case 'anthropic':
       return readAnthropic(stated, before ?? NO_USAGE);
     case 'google':
+    case 'google-embeddings':
       return readGoogle(stated, before ?? NO_USAGE);
     case 'openai-chat':
     case 'openai-completions':

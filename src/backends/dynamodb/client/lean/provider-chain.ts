@@ -21,9 +21,9 @@ export interface SettingsPackages {
   readonly client: () => Promise<ClientModule>;
 }
 
-/** By a name that bundlers cannot resolve: neither package is needed while the environment has credentials. */
+/** Hidden from bundlers: neither package is needed while the environment has credentials. */
 export async function importProviders(name = '@aws-sdk/credential-providers'): Promise<ProvidersModule> {
-  return (await import(name)) as ProvidersModule;
+  return (await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ name)) as ProvidersModule;
 }
 
 /**
