@@ -127,7 +127,7 @@ describe.skipIf(found.status === 'unavailable')(`asks whose shadow loses every r
     expect(await taken('tpd')).toEqual([50_000, 50_000]);
   });
 
-  test('an ask is refused as contended where other writers win every race for a limit that is no shadow', async () => {
+  test('an ask is denied where other writers take the limit that is no shadow', async () => {
     const { ask } = await setUp([1, 1]);
     expect(await ask(levelsOf(['rpd']), true)).toMatchObject({ kind: 'denied' });
   });
