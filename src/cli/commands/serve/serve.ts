@@ -171,7 +171,7 @@ function portOf(text: string): number {
 
 function describe(
   { url, dashboard, store, tokens }: ServeShape,
-  examples: readonly string[] = [exampleOf(url)],
+  examples: readonly string[] = [exampleOf(url, tokens > 0)],
 ): string {
   const access =
     tokens === 0
@@ -189,6 +189,7 @@ function describe(
   ].join('\n');
 }
 
-function exampleOf(url: string): string {
-  return `curl -s ${url}/v1/acquire -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
+function exampleOf(url: string, needsToken: boolean): string {
+  const header = needsToken ? ` -H 'authorization: Bearer <secret of a token>'` : '';
+  return `curl -s ${url}/v1/acquire${header} -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
 }
