@@ -2,6 +2,7 @@ import { parseJson } from './read-body.js';
 
 /** The content of a limits file that was sent as text. */
 export interface ParsedLimitsFile {
+  /** The limiter checks it when it plans or applies the file. */
   readonly data: unknown;
   /** Adds the place in the text to an error about its content. Returns other errors unchanged. */
   explain(error: unknown): unknown;
