@@ -9,7 +9,7 @@ import type { Contender } from './race.js';
 import type { Row } from './table.js';
 
 const KEYS = Array.from({ length: 1_000 }, (_, index) => `client-${index}`);
-const IN_FLIGHT: Load = { keys: KEYS, concurrency: 16, roundMs: 2_000 };
+const IN_FLIGHT: Load = { keys: KEYS, concurrency: 16, roundMs: 1_000 };
 const PATIENCE_MS = 30_000;
 
 /** The lean transport, which a store uses without a client, against the AWS SDK's client. Each request is one write. */

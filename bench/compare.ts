@@ -1,5 +1,3 @@
-import { spawnSync } from 'node:child_process';
-import { availableParallelism, loadavg } from 'node:os';
 import { findEngine } from 'headgate/testing/dynamodb';
 import { takeFromBuckets } from './bucket-taker.js';
 import { budgetRows } from './budgets.js';
@@ -17,10 +15,11 @@ import { processRows } from './processes.js';
 import { serveQuickStore } from './quick-store.js';
 import { redisRows } from './redis.js';
 import { showRivals } from './rivals.js';
-import { ALL, ARGUMENTS, FLAGS } from './settings.js';
+import { runParts, sendRows } from './runs.js';
+import { ALL, ARGUMENTS, RUNS } from './settings.js';
 import { printRatio } from './spread.js';
 import { startRows } from './start.js';
-import { type Row, table, verdictOf } from './table.js';
+import { printTable, type Row } from './table.js';
 import { zaeLimiterRows } from './zae-limiter.js';
 
 const NODE = `Node ${process.version}`;
@@ -55,18 +54,15 @@ const CHILDREN: typeof PARTS = {
   'quick-store': () => serveQuickStore(ARGUMENTS[1] ?? ''),
 };
 
-/** Prints each row when it is measured, and all rows as a table at the end. */
+/** Prints each row when it is measured, and all rows as a table at the end. Rows of one run of several go to its parent. */
 async function show(title: string, rows: AsyncIterable<Row> | Iterable<Row>): Promise<void> {
   const known: Row[] = [];
   for await (const row of rows) {
     known.push(row);
     process.stderr.write(`${row.name}: ${printRatio(row.ratio)}\n`);
   }
-  if (known.length === 0) return;
-  const loads = loadavg().map((load) => load.toFixed(1));
-  console.log(`\n${title}\n${table(known)}`);
-  console.log(`Load average ${loads.join(' ')} on ${availableParallelism()} processors\n`);
-  if (known.some((row) => verdictOf(row) === 'MISSED')) process.exitCode = 1;
+  if (RUNS > 1) sendRows({ title, rows: known });
+  else printTable(title, known);
 }
 
 async function showOnDynamoDB(what: string, rows: () => AsyncIterable<Row> | Promise<Iterable<Row>>): Promise<void> {
@@ -76,19 +72,13 @@ async function showOnDynamoDB(what: string, rows: () => AsyncIterable<Row> | Pro
   else await show(`${what} (${where}); ratio: headgate / peer`, await rows());
 }
 
-/** Runs each part in a separate process, so that optimisations for one part do not slow the other down. */
-function runParts(parts: readonly string[]): void {
-  for (const part of parts) {
-    const args = [...process.execArgv, process.argv[1] ?? '', part, ...FLAGS];
-    const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
-    if (status !== 0) process.exitCode = 1;
-  }
-}
-
 process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
 const known = { ...PARTS, ...MORE_PARTS, ...CHILDREN };
 const [part] = ARGUMENTS;
 const run = part === undefined ? undefined : known[part];
-if (part === undefined) runParts(Object.keys(ALL ? { ...PARTS, ...MORE_PARTS } : PARTS));
-else if (run !== undefined) await run();
-else throw new RangeError(`Expected ${Object.keys({ ...PARTS, ...MORE_PARTS }).join(' or ')}, got ${part}`);
+const isParent = part === undefined || (RUNS > 1 && process.send === undefined);
+if (part !== undefined && run === undefined) {
+  throw new RangeError(`Expected ${Object.keys({ ...PARTS, ...MORE_PARTS }).join(' or ')}, got ${part}`);
+}
+if (!isParent) await run?.();
+else await runParts(part === undefined ? Object.keys(ALL ? { ...PARTS, ...MORE_PARTS } : PARTS) : [part]);

@@ -72,7 +72,7 @@ export async function headgateDenied(client: DynamoDB): Promise<Contender> {
 }
 
 /** The smallest update that takes from counters and never goes below zero. */
-function takeOne(PK: string, ...counters: readonly string[]): UpdateItemInput {
+export function takeOne(PK: string, ...counters: readonly string[]): UpdateItemInput {
   return {
     TableName: TABLE,
     Key: { PK: { S: PK }, SK: { S: '#STATE' } },

@@ -11,6 +11,7 @@ import {
   headgateDenied,
   leanReach,
 } from './dynamodb-peers.js';
+import { bareSockets } from './bare-sockets.js';
 import { compare } from './interleave.js';
 import { callEach, compareLatency, compareThroughput, type Load } from './load.js';
 import { QuickStore } from './quick-store.js';
@@ -51,6 +52,11 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
       yield { name, unit: 'ops/s', ...goal, ...(await compareThroughput(onMany, ours, other)) };
     }
 
+    {
+      await using sockets = await bareSockets(engine.endpoint, SPREAD);
+      const most = await compareThroughput(onMany, sockets.contender, bucket);
+      yield { name: `the most that dynoxide answers / bare UpdateItem, ${manyName}`, unit: 'ops/s', ...most };
+    }
     yield await quickStoreRow(engine, onMany, manyName);
     const [few, fewBySdk] = [await headgate(lean, FEW), await headgate({ client }, FEW)];
     const one = { name: 'latency of an acquire / bare UpdateItem, 1 caller', unit: 'us', goalIs: 'most' } as const;
@@ -63,7 +69,7 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     yield { name: 'denied / refused UpdateItem, 1 caller', unit: 'ops/s', goal: 100, ...refusals };
 
     const hot = await headgate(lean, HOT);
-    const onHot = { keys: HOT, concurrency: AT_ONCE, roundMs: 2_000 };
+    const onHot = { keys: HOT, concurrency: AT_ONCE, roundMs: 1_000 };
     const hotName = `${AT_ONCE} callers on one bucket`;
     const againstOne = await compareThroughput(onHot, hot, bucket);
     yield { name: `acquire / bare UpdateItem, ${hotName}`, unit: 'ops/s', goal: 50, ...againstOne };

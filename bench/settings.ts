@@ -7,6 +7,8 @@ const { values, positionals } = parseArgs({
     all: { type: 'boolean', default: false },
     tiny: { type: 'boolean', default: false },
     processes: { type: 'string', default: '1,2,4,8,16' },
+    runs: { type: 'string', default: '1' },
+    skip: { type: 'string', default: '' },
   },
 });
 
@@ -24,15 +26,23 @@ for (const count of PROCESS_COUNTS) {
   }
 }
 
+/** How often the process of a part is started anew. The runs share the pairs, so that all together take hardly longer. */
+export const RUNS: number = Number(values.runs);
+if (!(Number.isInteger(RUNS) && RUNS > 0))
+  throw new RangeError(`Expected --runs to be from 1 and up, got ${values.runs}`);
+/** Parts that are not run. */
+export const SKIPPED: readonly string[] = values.skip.split(',');
+
 /** What the process of a part needs to have the same settings. */
 export const FLAGS: readonly string[] = [
   ...(ALL ? ['--all'] : []),
   ...(TINY ? ['--tiny'] : []),
   `--processes=${values.processes}`,
+  `--runs=${RUNS}`,
 ];
 
 /** In how many pairs two contenders are measured. */
-export const PAIRS: number = TINY ? 2 : LEAST_PAIRS;
+export const PAIRS: number = TINY ? 2 : Math.ceil(LEAST_PAIRS / RUNS);
 
 /** A duration, or a number of operations. */
 export function sized(full: number): number {

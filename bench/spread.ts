@@ -7,6 +7,7 @@ export interface Spread {
   readonly median: number;
   readonly high: number;
   readonly count: number;
+  readonly values: readonly number[];
 }
 
 export function spreadOf(values: readonly number[]): Spread {
@@ -17,6 +18,7 @@ export function spreadOf(values: readonly number[]): Spread {
     median: quantile(sorted, 0.5),
     high: quantile(sorted, 0.75),
     count: values.length,
+    values,
   };
 }
 

@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from 'node:os';
 import type { Comparison } from './interleave.js';
 import { LEAST_PAIRS, printRatio, spreadOf } from './spread.js';
 
@@ -16,7 +17,29 @@ export function within(name: string, unit: string, measured: readonly number[], 
   return { name, unit, ours, theirs: most, ratio, goal: 1, goalIs: 'most' };
 }
 
-export function table(rows: readonly Row[]): string {
+/** The pairs of all runs together. A row has the same place in every run, while its name may contain a figure. */
+export function mergeRows(runs: readonly (readonly Row[])[]): readonly Row[] {
+  return (runs[0] ?? []).map((row, at) => {
+    const all = runs.flatMap((rows) => rows.slice(at, at + 1));
+    return {
+      ...row,
+      ours: spreadOf(all.map(({ ours }) => ours)).median,
+      theirs: spreadOf(all.map(({ theirs }) => theirs)).median,
+      ratio: spreadOf(all.flatMap(({ ratio }) => ratio.values)),
+    };
+  });
+}
+
+/** A goal that is missed makes the process fail. */
+export function printTable(title: string, rows: readonly Row[]): void {
+  if (rows.length === 0) return;
+  const loads = loadavg().map((load) => load.toFixed(1));
+  console.log(`\n${title}\n${table(rows)}`);
+  console.log(`Load average ${loads.join(' ')} on ${availableParallelism()} processors\n`);
+  if (rows.some((row) => verdictOf(row) === 'MISSED')) process.exitCode = 1;
+}
+
+function table(rows: readonly Row[]): string {
   return inColumns(
     [
       ['', 'unit', 'headgate', 'peer', 'ratio', 'goal'],

@@ -80,6 +80,31 @@ describe('the tarball', () => {
     ]);
   });
 
+  /** What only the repository has. npm resolves these links by `repository`, without which `npm run release` refuses. */
+  const OF_THE_REPOSITORY = /^(?:docs\/(?:adr|dashboard|reference)\/|docs\/from-the-papers\.md$|CONTRIBUTING\.md$)/;
+
+  /** The files that the links of a packed page lead to. */
+  function targetsOf(page: string): readonly string[] {
+    const prose = textOf(page).replaceAll(/^```[^]*?^```$/gm, '');
+    return Array.from(prose.matchAll(/\]\((?!https?:|#)([^)\s#]+)/g), ([, target = '']) =>
+      posix.join(posix.dirname(page), target),
+    );
+  }
+
+  test('every link of a packed page leads to a packed file, or to one that only the repository has', () => {
+    const packed = packedFiles();
+    const links = packed.filter((path) => /\.(?:md|txt)$/.test(path)).flatMap(targetsOf);
+    expect(links.length).toBeGreaterThan(100);
+    const outside = [...new Set(links)].filter((path) => !packed.includes(path));
+    expect(outside.filter((path) => !OF_THE_REPOSITORY.test(path))).toEqual([]);
+    expect(outside.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  test('the pages for coding agents link to packed files only', () => {
+    const packed = packedFiles();
+    expect(['SKILL.md', 'llms.txt'].flatMap(targetsOf).filter((path) => !packed.includes(path))).toEqual([]);
+  });
+
   test('every export of the package has a file', () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       exports: Record<string, unknown>;
@@ -104,6 +129,15 @@ describe('imports on this version of Node', () => {
   test('the package can be required', () => {
     write('cjs.cjs', `const { Limit, RateLimiter } = require('headgate');\n${use}`);
     expect(node('cjs.cjs')).toBe('open 1\n');
+  });
+
+  test('every entry can be required', () => {
+    const script = `for (const entry of Object.keys(require('headgate/package.json').exports)) {
+      if (entry !== './package.json') require('headgate' + entry.slice(1));
+    }
+    console.log('all');`;
+    write('every.cjs', script);
+    expect(node('every.cjs')).toBe('all\n');
   });
 
   test('all entry points share the same classes', () => {
@@ -250,6 +284,29 @@ describe('a TypeScript program that uses the package', () => {
   test('the program compiles as CommonJS that requires an ES module', () => {
     write('typed-cjs/app.cts', commonJs);
     expect(compile('typed-cjs', { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] })).toBe('');
+  });
+
+  const plainImport = `import { RateLimiter } from 'headgate';\nexport const limiter = new RateLimiter();`;
+
+  // The table of docs/guide/modules.md.
+  test.each([
+    { type: 'module', module: 'node20', moduleResolution: 'nodenext' },
+    { type: 'module', module: 'node16', moduleResolution: 'node16' },
+    { type: 'module', module: 'preserve', moduleResolution: 'bundler' },
+    { type: 'commonjs', module: 'nodenext', moduleResolution: 'nodenext' },
+    { type: 'commonjs', module: 'node20', moduleResolution: 'node16' },
+  ])('an import compiles in a package of type $type with module $module', ({ type, ...options }) => {
+    const folder = `matrix-${type}-${options.module}`;
+    write(`${folder}/package.json`, JSON.stringify({ type }));
+    write(`${folder}/app.ts`, plainImport);
+    expect(compile(folder, { ...options, types: ['node'] })).toBe('');
+  });
+
+  test.each(['node16', 'node18'])('an import in CommonJS does not compile with module %s', (module) => {
+    const folder = `matrix-refused-${module}`;
+    write(`${folder}/package.json`, JSON.stringify({ type: 'commonjs' }));
+    write(`${folder}/app.ts`, plainImport);
+    expect(compile(folder, { module, moduleResolution: 'node16', types: ['node'] })).toContain('TS1479');
   });
 
   test('the program compiles with the types of a browser instead of those of Node', () => {

@@ -5,7 +5,7 @@
  */
 import { build } from 'esbuild';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const DIST = fileURLToPath(new URL('../dist', import.meta.url));
@@ -106,6 +106,8 @@ function importFromMerged(path, text) {
     }
     return '';
   });
+  const left = [...chunks].find((chunk) => rest.includes(`/${basename(chunk)}`));
+  if (left !== undefined) throw new Error(`Expected ${path} to import ${left} in a form that can be replaced`);
   return imported.length === 0 ? rest : `import { ${imported.join(', ')} } from ${from};\n${rest}`;
 }
 

@@ -18,9 +18,9 @@ export function refuseOtherEntity(token: AccessToken | null, entityId: string): 
   throw new Refusal(serverProblem('access.denied', detail));
 }
 
-/** Throws if the request replaces configuration by these fields, and the token may not. null: the server has no tokens. */
-export function refuseOverrides(token: AccessToken | null, fields: readonly string[]): void {
-  if (token === null || fields.length === 0 || mayOverride(token)) return;
+/** Throws if the request replaces configuration by these fields, and the token may not. */
+export function refuseOverrides(token: AccessToken, fields: readonly string[]): void {
+  if (fields.length === 0 || mayOverride(token)) return;
   const detail = `The token may not send ${fields.join(' and ')}: the limits of its entities are configured by an admin`;
   throw new Refusal(serverProblem('access.denied', detail));
 }

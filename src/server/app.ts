@@ -8,6 +8,7 @@ import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
+import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Answer, Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
@@ -23,6 +24,8 @@ export interface AppOptions {
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
   readonly headers: HeaderFormat;
+  /** Reads a limits file that is sent as text. */
+  readonly parseLimitsFile: LimitsFileParser;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -105,8 +108,7 @@ export class App {
       caller = this.#identify(req.raw, one);
       const text = one.body === null ? null : await readText(req.raw, MAX_BODY_BYTES[one.role]);
       const input = readInput(one, req, text);
-      for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
-      refuseOverrides(caller.token, one.overridesOf(input));
+      if (caller.token !== null) checkReach(one, caller.token, input);
       const limiter = this.#limiters.of(caller);
       const asked = this.#askedOf(one, req.raw, caller, isPromise(limiter) ? await limiter : limiter);
       const answer = one.handle(asked, input);
@@ -128,7 +130,7 @@ export class App {
   }
 
   #askedOf(one: Operation, request: Request, caller: Caller, limiter: RateLimiter): Asked {
-    const { events, headers } = this.#options;
+    const { events, headers, parseLimitsFile } = this.#options;
     return {
       limiter,
       token: caller.token,
@@ -137,6 +139,7 @@ export class App {
       ending: this.#ending.signal,
       events,
       headers,
+      parseLimitsFile,
       problemOf: (error) => this.#problemOf(error, one, caller, request.signal),
     };
   }
@@ -178,8 +181,14 @@ function readInput({ params, query, body }: Operation, req: HonoRequest, text: s
   return {
     params: params === null ? null : parse('path', params, req.param()),
     query: query === null ? null : parse('query', query, req.query()),
-    body: body === null || text === null ? null : parse('body', body, parseJson(text)),
+    body: body === null || text === null ? null : parse('body', body, parseJson('body', text)),
   };
+}
+
+/** Throws unless the token covers what the request names and replaces. */
+function checkReach(one: Operation, token: AccessToken, input: Input): void {
+  for (const entityId of one.entitiesOf(input)) refuseOtherEntity(token, entityId);
+  refuseOverrides(token, one.overridesOf(input));
 }
 
 function respondWith(one: Operation, answer: Answer<unknown>, method: string): Response | Promise<Response> {

@@ -5,6 +5,7 @@ export { DASHBOARD_PATH } from './dashboard-routes.js';
 export { EventHub, type ServerEvent } from './event-hub.js';
 export { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
 export type { HeaderFormat } from '../integrations/http/headers.js';
+export type { LimitsFileParser, ParsedLimitsFile } from './limits-file-parser.js';
 export { buildOpenApi } from './openapi.js';
 export { createServer, type Server, type ServerOptions } from './server.js';
 export { DEFAULT_PORT, type RunningServer, serve, type ServeOptions } from './serve.js';

@@ -4,6 +4,7 @@ import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
+import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Problem } from './problem.js';
 
 /** What a handler gets besides its input. */
@@ -22,6 +23,8 @@ export interface Asked {
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
   readonly headers: HeaderFormat;
+  /** Reads a limits file that is sent as text. */
+  readonly parseLimitsFile: LimitsFileParser;
   /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */
   readonly problemOf: (error: unknown) => Problem;
 }

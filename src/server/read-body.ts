@@ -10,17 +10,17 @@ export class TooLarge extends Error {
 /** Far more than any operation needs, and far less than the stack of a function that calls itself for each level. */
 const MAX_LEVELS = 100;
 
-/** The value of a body in JSON. */
-export function parseJson(text: string): unknown {
+/** The value of a text in JSON. Throws an error that names `field` if it is none, or is deeper than a function can visit. */
+export function parseJson(field: string, text: string, expected = 'JSON'): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new ValidationError('body', 'JSON', text);
+    throw new ValidationError(field, expected, text);
   }
   // Each level has an opening and a closing bracket: a shorter text cannot be too deep.
   if (text.length > 2 * MAX_LEVELS && isDeeper(value, MAX_LEVELS)) {
-    throw new ValidationError('body', `JSON of at most ${MAX_LEVELS} levels`, 'more');
+    throw new ValidationError(field, `JSON of at most ${MAX_LEVELS} levels`, 'more');
   }
   return value;
 }

@@ -9,6 +9,7 @@ import { addDashboard } from './dashboard-routes.js';
 import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
+import { type LimitsFileParser, parseJsonFile } from './limits-file-parser.js';
 import { OPERATIONS } from './operations/index.js';
 import { refuseOtherOrigins } from './local-requests.js';
 import { respond } from './respond.js';
@@ -28,6 +29,8 @@ export interface ServerOptions {
   readonly metrics?: { render(): string };
   /** The dashboard, as `readDashboard` returns it. It is served at `/dashboard/`. Default, and null: there is no such route. */
   readonly dashboard?: DashboardFiles | null;
+  /** Reads a limits file that is sent as text. `headgate serve` reads YAML. Default: JSON only. */
+  readonly parseLimitsFile?: LimitsFileParser;
   /** The format of the rate-limit fields of decisions. Default: `draft-10`. */
   readonly headers?: HeaderFormat;
   /**
@@ -69,7 +72,7 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     throw new ValidationError('leaseSecrets', expected, undefined);
   }
   const { events = new EventHub(), namespace = 'default', onError = warn, tokens = [], onAccess } = options;
-  const { headers = 'draft-10', protectService = false } = options;
+  const { headers = 'draft-10', protectService = false, parseLimitsFile = parseJsonFile } = options;
   checkOneOf('headers', headers, HEADER_FORMATS);
   if (protectService && tokens.length === 0) {
     throw new ValidationError('protectService', 'left out while the server has no tokens', protectService);
@@ -80,6 +83,7 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     onError,
     events,
     headers,
+    parseLimitsFile,
     ...(onAccess === undefined ? {} : { onAccess }),
   });
   const document = JSON.stringify(buildOpenApi(OPERATIONS, API_VERSION));

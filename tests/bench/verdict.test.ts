@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { printRatio, spreadOf } from '../../bench/spread.js';
-import { type Row, verdictOf, within } from '../../bench/table.js';
+import { mergeRows, type Row, verdictOf, within } from '../../bench/table.js';
 
 const rowOf = (ratios: readonly number[], goal: Pick<Row, 'goal' | 'goalIs'>): Row => {
   return { name: 'a row', unit: 'ns', ours: 1, theirs: 1, ratio: spreadOf(ratios), ...goal };
@@ -47,4 +47,13 @@ test('the middle half of the ratios meets a goal that is met, and misses a goal 
       if (verdict === 'MISSED') expect(meeting).toBeLessThanOrEqual(Math.ceil(all.length * 0.25));
     }),
   );
+});
+
+test('the pairs of several runs decide a goal together, by their own median and quartiles', () => {
+  const goal = { goal: 2, goalIs: 'least' } as const;
+  const runs = [NINE.slice(0, 3), NINE.slice(3, 6), NINE.slice(6)];
+  expect(runs.map((ratios) => verdictOf(rowOf(ratios, goal)))).toEqual(['unclear', 'unclear', 'unclear']);
+  const [merged] = mergeRows(runs.map((ratios, at) => [{ ...rowOf(ratios, goal), ours: at + 1 }]));
+  expect(merged).toMatchObject({ ...goal, ours: 2, ratio: spreadOf(NINE) });
+  expect(verdictOf(merged!)).toBe('met');
 });

@@ -39,6 +39,26 @@ describe.skipIf(CHROMIUM.missing)(`the connection of the dashboard to the events
     await page.getByRole('region', { name: 'Refused now' }).getByRole('link', { name: 'acme/web' }).waitFor();
   });
 
+  test('an overview that has lost its server shows no rate, keeps its lists, and shows rates again after the server is back', async () => {
+    const { page } = await openPage(browser, served.dashboard);
+    const rate = page.locator('.stat', { hasText: 'Denied / s' }).locator('dd').first();
+    await page.getByText('live', { exact: true }).waitFor();
+    await deny();
+    await page.getByRole('region', { name: 'Refused now' }).getByRole('link', { name: 'acme/web' }).waitFor();
+    await page.context().setOffline(true);
+    // The network of the browser is off for new requests only. This cuts the stream too.
+    await page.evaluate('window.stop()');
+    await page.getByText('not connected', { exact: true }).first().waitFor();
+    await expect.poll(() => rate.innerText()).toBe('–');
+    await page.getByRole('img', { name: 'The decisions of the last second are not known' }).waitFor();
+    expect(await page.getByRole('region', { name: 'Refused now' }).getByRole('link').count()).toBeGreaterThan(0);
+    await page.getByRole('region', { name: 'Slots in use' }).getByRole('alert').waitFor();
+    await page.context().setOffline(false);
+    await page.getByText('live', { exact: true }).waitFor();
+    await expect.poll(() => rate.innerText()).toMatch(/^[\d.]+$/);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
+  });
+
   test('behind a proxy that holds the stream back, the overview shows denials by polling', async () => {
     const { page, problems } = await openPage(browser, 'about:blank');
     // Never answered, as by a proxy that buffers until the answer ends.

@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import type { Usage } from '../../src/limiter/api/usage-api.js';
 import { CHROMIUM, launchBrowser } from '../support/dashboard/browser.js';
 import { openPage } from '../support/dashboard/open-page.js';
 import { type Served, startServed } from '../support/dashboard/served.js';
@@ -53,21 +51,6 @@ describe.skipIf(CHROMIUM.missing)(`the dashboard of headgate serve on dynoxide${
     expect(problems).toEqual([]);
   });
 
-  test('an edit of a level shows what changes for whom, changes the next decision, and is in the audit', async () => {
-    await acquire('edited', 'gpt-4', { rpm: 1 });
-    const { page, problems } = await openPage(browser, `${served.dashboard}limits?entity=edited&resource=gpt-4`);
-    await page.getByRole('button', { name: 'Edit the level entity and resource' }).click();
-    await page.getByLabel('Limits, one a line').fill('rpm:1/min');
-    await page.getByText('edited on gpt-4 only.').waitFor();
-    await page.getByRole('button', { name: 'Apply', exact: true }).click();
-    await page.getByText('The limits of edited on gpt-4 were changed.').waitFor();
-    expect((await acquire('edited', 'gpt-4', { rpm: 1 })).status).toBe(200);
-    expect((await acquire('edited', 'gpt-4', { rpm: 1 })).status).toBe(429);
-    await page.goto(`${served.dashboard}audit?of=entity&name=edited`);
-    await page.getByText('rpm:1/min').waitFor();
-    expect(problems).toEqual([]);
-  });
-
   test('a release of a lease gives its slot to a caller that waits, and the overview shows the waiting caller', async () => {
     await served.limiter.config.setEntity('held', 'gpu', { limits: [Limit.concurrent('slots', 1)] });
     expect((await acquire('held', 'gpu', { slots: 1 })).status).toBe(200);
@@ -81,21 +64,6 @@ describe.skipIf(CHROMIUM.missing)(`the dashboard of headgate serve on dynoxide${
     await page.getByText(/^The lease \S+ of held was released/).waitFor();
     expect(await (await waiting).json()).toMatchObject({ granted: true });
     expect(problems).toEqual([]);
-  });
-
-  test('a pause on the page Limits is seen in an open overview, denies the next ask, and ends with a resume', async () => {
-    const overview = await openPage(browser, served.dashboard);
-    await overview.page.getByText('live', { exact: true }).waitFor();
-    const { page, problems } = await openPage(browser, `${served.dashboard}limits?entity=stopped&resource=gpt-4`);
-    await page.getByLabel('Reason').fill('report 4711');
-    await page.getByRole('button', { name: 'Pause', exact: true }).click();
-    const pauses = overview.page.getByRole('region', { name: 'Paused' });
-    await pauses.getByText(/paused until .*: report 4711/).waitFor();
-    expect((await acquire('stopped', 'gpt-4', { rpm: 1 })).status).toBe(429);
-    await page.getByRole('button', { name: 'Resume', exact: true }).click();
-    await pauses.getByText('This server has made or met no pause.').waitFor();
-    expect((await acquire('stopped', 'gpt-4', { rpm: 1 })).status).toBe(200);
-    expect([...problems, ...overview.problems]).toEqual([]);
   });
 
   test('the page Try explains a grant and a denial level by level', async () => {
@@ -114,43 +82,6 @@ describe.skipIf(CHROMIUM.missing)(`the dashboard of headgate serve on dynoxide${
     const parent = page.getByRole('table', { name: 'Limits of acme', exact: true });
     expect(await parent.getByRole('row', { name: /✓ fits/ }).count()).toBe(2);
     expect(new URL(page.url()).searchParams.get('consume')).toBe('rpm=1 tpm=70000');
-    expect(problems).toEqual([]);
-  });
-
-  test('a limits file is loaded, edited, planned and applied', async () => {
-    const { page, problems } = await openPage(browser, `${served.dashboard}limits`);
-    const file = page.getByLabel('Content as JSON');
-    await page.getByRole('button', { name: 'Load from the store' }).click();
-    await expect.poll(() => file.inputValue()).toContain('"rpm:60/min"');
-    await file.fill((await file.inputValue()).replace('"rpm:60/min"', '"rpm:61/min"'));
-    await page.getByRole('button', { name: 'Plan', exact: true }).click();
-    await page.getByText('1 changes. Nothing was written yet.').waitFor();
-    await page.getByRole('button', { name: 'Apply the plan' }).click();
-    await page.getByText('1 changes were made.').waitFor();
-    const { limits } = (await served.limiter.config.get('system')) ?? { limits: [] };
-    expect(limits.map(String)).toEqual(['rpm:61/min']);
-    expect(problems).toEqual([]);
-  });
-
-  test('the CSV of the page Usage has what usage.query returns', async () => {
-    for (const entityId of ['acme/web', '=cmd,"x"']) await acquire(entityId, 'counted', { rpm: 3 });
-    await served.countUsage();
-    const { page, problems } = await openPage(browser, `${served.dashboard}usage?resource=counted&window=daily`);
-    const saving = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save as CSV' }).click();
-    const csv = readFileSync(await (await saving).path(), 'utf8');
-    const expected: Usage[] = [];
-    for await (const usage of served.limiter.usage.query({ resource: 'counted', window: 'daily' }))
-      expected.push(usage);
-    expect(expected.map(({ entityId }) => entityId)).toEqual(expect.arrayContaining(['acme/web', 'acme', '=cmd,"x"']));
-    expect(csv.trimEnd().split('\r\n')).toEqual([
-      'entity,resource,window,start,end,rpm,acquires,expired',
-      ...expected.map((one) => {
-        const id = one.entityId.startsWith('=') ? `"'=cmd,""x"""` : one.entityId;
-        const [start, end] = [one.windowStart.toISOString(), one.windowEnd.toISOString()];
-        return `${id},counted,daily,${start},${end},${one.tokens['rpm']},${one.acquires},${one.expired}`;
-      }),
-    ]);
     expect(problems).toEqual([]);
   });
 });

@@ -48,6 +48,28 @@ test('headgate serve answers an acquire, and ends in order at SIGTERM', async ()
   expect(await ended).toBe(0);
 });
 
+test('headgate serve plans and applies a limits file in YAML, and refuses a wrong one with its place in the text', async () => {
+  const { child, url, ended } = await start(['--json'], (line) => line.startsWith('{'));
+  const send = async (path: string, text: string): Promise<Response> =>
+    fetch(`${url}/v1/limits/${path}`, { method: 'POST', body: JSON.stringify({ text }) });
+  const yaml = 'namespace: default\nsystem: &shared { limits: ["rpm:5/min"] }\nresources: { gpt-4: *shared }\n';
+  expect(await (await send('plan', yaml)).json()).toMatchObject({ changes: [{}, {}], unchanged: 0 });
+  expect((await send('apply', yaml)).status).toBe(200);
+  expect(await (await send('plan', yaml)).json()).toMatchObject({ changes: [], unchanged: 2 });
+  const wrong = await send('plan', 'namespace: default\nsystem:\n  limits: ["rpm:5"]\n');
+  expect([wrong.status, await wrong.json()]).toEqual([
+    400,
+    expect.objectContaining({
+      detail: expect.stringMatching(/^limits file:3:12: system\.limits\[0\]: expected a limit/),
+    }),
+  ]);
+  // Only the store knows that the parent does not exist.
+  const orphan = await send('plan', 'namespace: default\nentities:\n  a: { parent: nowhere }\n');
+  expect(await orphan.json()).toMatchObject({ status: 400, detail: expect.stringMatching(/^limits file:3:16: /) });
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});
+
 test('the demo prints commands that work, and shows the traffic of its fleet', async () => {
   const { child, lines, ended, url } = await start(['--demo'], (line) => line.includes('acme/batch  '));
   expect(lines[0]).toBe(`Dashboard: ${url}/dashboard/`);
@@ -112,4 +134,13 @@ test('headgate serve --protect-service asks for a token at /metrics, and refuses
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   const { stderr, exitCode } = await runCli(['serve', '--port', '0', '--store', 'memory:', '--protect-service']);
   expect({ stderr, exitCode }).toMatchObject({ stderr: expect.stringContaining('protectService'), exitCode: 3 });
+});
+
+test('the example that headgate serve prints names the token, if the server has tokens', async () => {
+  const file = join(folder, 'tokens.json');
+  await runCli(['token', 'create', 'web', '--file', file]);
+  const { child, lines, ended } = await start(['--tokens', file], (line) => line.includes('curl'));
+  expect(lines.join('\n')).toContain(`/v1/acquire -H 'authorization: Bearer <secret of a token>' -d '{`);
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
 });

@@ -25,8 +25,8 @@ test('decisions are counted by outcome, and those of the outage policy as degrad
   const activity = new Activity(NOW);
   activity.apply({ type: 'decision', data: denial() }, NOW);
   activity.apply({ type: 'decision', data: denial({ granted: true, decidedBy: 'open', violations: [] }) }, NOW);
-  const sums = [activity.granted, activity.denied, activity.degraded].map((ring) => ring.sum(NOW + 1_000, 10));
-  expect(sums).toEqual([1, 1, 1]);
+  const counts = [activity.granted, activity.denied, activity.degraded].map((ring) => ring.read(NOW + 1_000).at(-1));
+  expect(counts).toEqual([1, 1, 1]);
 });
 
 test('a refusal names the limit and the level that refused; a pause has no limit', () => {
@@ -91,4 +91,20 @@ test('a refusal of a provider is listed with what it counts and its wait', () =>
 test('the chart shows at least a minute and at most its history', () => {
   const activity = new Activity(NOW);
   expect([1, 90, 9_999].map((seconds) => activity.secondsAt(NOW + seconds * 1_000))).toEqual([60, 90, 299]);
+});
+
+test('seconds before the page was opened, or without a connection, are not known, and do not lower a rate', () => {
+  const activity = new Activity(NOW);
+  const decide = (atMs: number): void => activity.apply({ type: 'decision', data: denial() }, atMs);
+  for (const second of [0, 1, 2]) decide(NOW + second * 1_000);
+  activity.lose(NOW + 3_000);
+  expect(activity.history(activity.denied, NOW + 5_000, 7)).toEqual([null, null, 1, 1, 1, null, null]);
+  expect(activity.rate(activity.denied, NOW + 5_000, 7)).toBe(1);
+  activity.regain(NOW + 5_500);
+  decide(NOW + 6_000);
+  expect(activity.history(activity.denied, NOW + 7_000, 7)).toEqual([1, 1, 1, null, null, null, 1]);
+  activity.lose(NOW + 8_000);
+  expect(activity.rate(activity.denied, NOW + 60_000, 10)).toBeNull();
+  activity.regain(NOW + 10_000_000);
+  expect(activity.history(activity.denied, NOW + 10_002_000, 3)).toEqual([null, null, 0]);
 });

@@ -52,6 +52,9 @@ export class Activity {
   readonly #pauses = new Map<string, PausedBy>();
   #watched: { readonly entityId: string; readonly denials: LastItems<Denial> } | null = null;
   readonly #startMs: number;
+  /** The seconds in which the page was not connected, so that their counts are not known. */
+  readonly #unknown = new SecondRing(HISTORY_SECONDS);
+  #lostMs: number | null = null;
   /** Events that the server could not send to this page. */
   missed = 0;
   outage: { readonly sinceMs: number; readonly error: string } | null = null;
@@ -63,6 +66,40 @@ export class Activity {
   /** How many seconds of history are worth drawing: those since the page was opened, and at least a minute. */
   secondsAt(atMs: number): number {
     return Math.min(HISTORY_SECONDS - 1, Math.max(60, Math.ceil((atMs - this.#startMs) / 1_000)));
+  }
+
+  /** The connection is lost: counts from now on are not known. */
+  lose(atMs: number): void {
+    this.#lostMs ??= atMs;
+  }
+
+  /** Events arrive again. */
+  regain(atMs: number): void {
+    if (this.#lostMs === null) return;
+    const fromMs = Math.max(this.#lostMs, atMs - HISTORY_SECONDS * 1_000);
+    for (let at = Math.floor(fromMs / 1_000); at <= Math.floor(atMs / 1_000); at++) this.#unknown.add(at * 1_000, 1);
+    this.#lostMs = null;
+  }
+
+  /** The counts of the last whole seconds, oldest first. null: not known, because the page was not open or not connected. */
+  history(ring: SecondRing, atMs: number, seconds: number): (number | null)[] {
+    const unknown = this.#unknown.read(atMs);
+    const firstSecond = Math.floor(atMs / 1_000) - unknown.length;
+    const openedAt = Math.floor(this.#startMs / 1_000);
+    const lostAt = this.#lostMs === null ? Number.POSITIVE_INFINITY : Math.floor(this.#lostMs / 1_000);
+    return ring
+      .read(atMs)
+      .map((count, at) => {
+        const second = firstSecond + at;
+        return second < openedAt || second >= lostAt || unknown[at] !== 0 ? null : count;
+      })
+      .slice(-seconds);
+  }
+
+  /** The mean of the known ones of the last whole seconds; null: none is known. */
+  rate(ring: SecondRing, atMs: number, seconds: number): number | null {
+    const known = this.history(ring, atMs, seconds).filter((count) => count !== null);
+    return known.length === 0 ? null : known.reduce((sum, count) => sum + count, 0) / known.length;
   }
 
   apply(event: LiveEvent, atMs: number): void {

@@ -22,6 +22,12 @@ export function levelsOf(entityId: string, resource: string): readonly Level[] {
   ];
 }
 
+/** The levels that have limits. `hasMore`: these are not all. */
+export interface KnownLevels {
+  readonly items: readonly LevelView[];
+  readonly hasMore: boolean;
+}
+
 /** Whom a change of a level concerns, as sentences. */
 export interface Affected {
   readonly sentence: string;

@@ -26,13 +26,6 @@ export class SecondRing {
     return Array.from({ length: last }, (_, at) => this.#counts[(now - last + at) % this.seconds] ?? 0);
   }
 
-  /** The sum over the last whole seconds. */
-  sum(atMs: number, seconds: number): number {
-    return this.read(atMs)
-      .slice(-seconds)
-      .reduce((sum, count) => sum + count, 0);
-  }
-
   #advance(second: number): void {
     if (second <= this.#newest) return;
     const from = Math.max(this.#newest + 1, second - this.seconds + 1);

@@ -3,6 +3,7 @@ import type { StatusView, UsageView } from '../api/types.js';
 import { usageCsv } from './csv.js';
 import { explain, parseAmounts, sentenceOf } from './explain.js';
 import { formatAge, formatRate, formatShort, formatWindow } from './format.js';
+import { instantOf } from './instant.js';
 import { buildAddress, parseRoute } from './route.js';
 import { sumSlots } from './slots.js';
 import { chartOf, totalsByEntity } from './usage-series.js';
@@ -168,4 +169,11 @@ describe('the explanation of an acquire', () => {
     expect(parseAmounts(' rpm=1, tpm=500 ')).toEqual({ amounts: { rpm: 1, tpm: 500 } });
     expect(parseAmounts('rpm')).toEqual({ error: 'Expected name=amount, such as rpm=1, got rpm' });
   });
+});
+
+test('a time without a zone is in UTC, whatever the time zone of the browser is', () => {
+  expect(instantOf('2026-11-16T14:30')).toBe('2026-11-16T14:30:00.000Z');
+  expect(instantOf('2026-11-16')).toBe('2026-11-16T00:00:00.000Z');
+  expect(instantOf('2026-11-16T14:30:00.000Z')).toBe('2026-11-16T14:30:00.000Z');
+  expect([instantOf(''), instantOf('yesterday')]).toEqual([undefined, 'yesterday']);
 });

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { readChain, searchEntities } from '../api/reads.js';
 import type { SessionView } from '../api/types.js';
+import { isRunning } from '../model/gauge.js';
 import { api } from '../state/session.js';
 import { changed } from '../state/live.js';
 import { navigate, route } from '../state/router.js';
@@ -83,7 +84,8 @@ function Found({ search }: { readonly search: string }) {
                   },
                   {
                     title: 'State',
-                    cell: (entity) => (entity.paused === undefined ? '' : <span class="tag warn">paused</span>),
+                    cell: (entity) =>
+                      isRunning(entity.paused, Date.now()) ? <span class="tag warn">paused</span> : '',
                   },
                 ]}
               />

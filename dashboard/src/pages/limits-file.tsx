@@ -9,7 +9,12 @@ import { DiffList } from '../ui/diff-list.js';
 import { Panel } from '../ui/panel.js';
 import { useAction } from '../ui/use-action.js';
 
-/** A limits file as JSON: paste it, see its plan, apply it. */
+const EXAMPLE = `namespace: default
+system: { limits: ["rpm:100/min"] }
+resources:
+  gpt-4: { limits: ["tpm:10000/min"] }`;
+
+/** A limits file: paste it, see its plan, apply it. The server parses it, as `headgate limits` does. */
 export function LimitsFile({ onChanged }: { readonly onChanged: () => void }) {
   const [text, setText] = useState('');
   const [planned, setPlanned] = useState<{ readonly text: string; readonly plan: PlanView } | null>(null);
@@ -22,24 +27,25 @@ export function LimitsFile({ onChanged }: { readonly onChanged: () => void }) {
     });
   const makePlan = (): void =>
     action.run(async () => {
-      const made = await api.value.send<PlanView>('POST', '/v1/limits/plan', { body: parseFile(text) });
+      const made = await api.value.send<PlanView>('POST', '/v1/limits/plan', { body: { text } });
       setPlanned({ text, plan: made });
-      return made.changes.length === 0 ? 'No changes.' : `${made.changes.length} changes. Nothing was written yet.`;
+      return made.changes.length === 0 ? 'No changes.' : `${countText(made)}. Nothing was written yet.`;
     });
   const apply = (): void =>
     action.run(async () => {
-      const made = await api.value.send<PlanView>('POST', '/v1/limits/apply', { body: parseFile(text) });
+      const made = await api.value.send<PlanView>('POST', '/v1/limits/apply', { body: { text } });
       setPlanned(null);
       onChanged();
-      return `${made.changes.length} changes were made.`;
+      return `${countText(made)} made.`;
     });
   return (
     <Panel title="Limits file" scope="store">
       <Area
-        label="Content as JSON"
+        label="Content as YAML or JSON"
         rows={10}
         value={text}
         onInput={setText}
+        placeholder={EXAMPLE}
         hint="Paste a file, or load what the store has and edit it."
       />
       <div class="buttons">
@@ -64,12 +70,8 @@ export function LimitsFile({ onChanged }: { readonly onChanged: () => void }) {
   );
 }
 
-function parseFile(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    throw new Error(`Expected JSON: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
+function countText({ changes }: PlanView): string {
+  return changes.length === 1 ? '1 change' : `${changes.length} changes`;
 }
 
 function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: PlanView }) {

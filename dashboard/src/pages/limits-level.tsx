@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import type { ConfigView, Level, LevelView } from '../api/types.js';
-import { kindOf, nameOfLevel, parseLimitLines } from '../model/levels.js';
+import type { ConfigView, Level } from '../api/types.js';
+import { kindOf, type KnownLevels, nameOfLevel, parseLimitLines } from '../model/levels.js';
 import { api } from '../state/session.js';
 import { ActionResult } from '../ui/action-result.js';
 import { Area, Choice, Form } from '../ui/field.js';
@@ -13,7 +13,7 @@ interface LevelCardProps {
   /** Whether this is the level whose limits apply. */
   readonly applies: boolean;
   /** Every level that has limits: whom a change concerns depends on them. */
-  readonly all: readonly LevelView[];
+  readonly all: KnownLevels;
   readonly onChanged: () => void;
 }
 
@@ -76,7 +76,7 @@ async function writeLevel(level: Level, limits: readonly string[], onUnavailable
 interface LevelEditorProps {
   readonly level: Level;
   readonly config: ConfigView;
-  readonly all: readonly LevelView[];
+  readonly all: KnownLevels;
   readonly isRunning: boolean;
   readonly onCancel: () => void;
   readonly onApply: (limits: readonly string[], onUnavailable: string) => void;

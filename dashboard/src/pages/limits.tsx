@@ -15,6 +15,8 @@ import { PausePanel } from './limits-pause.js';
 
 const MOST_LEVELS = 1_000;
 const EVERY_MS = 10_000;
+/** Until the levels are read. */
+const NO_LEVELS = { items: [], hasMore: true };
 
 /** The four levels side by side, with edits; pauses; a limits file. */
 export function LimitsPage() {
@@ -52,7 +54,7 @@ export function LimitsPage() {
                   level={level}
                   config={views[at] ?? { limits: [], onUnavailable: null }}
                   applies={at === views.findIndex(({ limits }) => limits.length > 0)}
-                  all={all.data?.items ?? []}
+                  all={all.data ?? NO_LEVELS}
                   onChanged={() => setTurn(turn + 1)}
                 />
               ))}

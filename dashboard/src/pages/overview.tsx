@@ -34,32 +34,34 @@ function Figures() {
   // Reading it subscribes the component: the activity itself is no signal.
   void drawing.value;
   const nowMs = Date.now();
-  const { granted, denied, degraded, durations, outage, missed } = activity;
-  const perSecond = (ring: typeof granted): number => ring.sum(nowMs, RATE_SECONDS) / RATE_SECONDS;
+  const { durations, outage, missed } = activity;
+  const [granted, denied, degraded] = [activity.granted, activity.denied, activity.degraded].map((ring) =>
+    activity.rate(ring, nowMs, RATE_SECONDS),
+  );
   const [p50, p95] = [durations.quantile(0.5), durations.quantile(0.95)];
   const isOff = live.value.kind === 'not connected';
   const note = isOff ? 'not connected' : `mean of ${RATE_SECONDS} s`;
   return (
     <dl class="stats wide">
-      <Stat label="Granted / s" value={formatRate(perSecond(granted))} tone="ok" note={note} scope="server" />
+      <Stat label="Granted / s" value={rateText(granted)} tone="ok" note={note} scope="server" />
       <Stat
         label="Denied / s"
-        value={formatRate(perSecond(denied))}
-        tone={perSecond(denied) > 0 ? 'bad' : 'plain'}
+        value={rateText(denied)}
+        tone={(denied ?? 0) > 0 ? 'bad' : 'plain'}
         note={note}
         scope="server"
       />
       <Stat
         label="Degraded / s"
-        value={formatRate(perSecond(degraded))}
-        tone={perSecond(degraded) > 0 ? 'warn' : 'plain'}
+        value={rateText(degraded)}
+        tone={(degraded ?? 0) > 0 ? 'warn' : 'plain'}
         note="decided without the store"
         scope="server"
       />
       <Stat
         label="Time to decide"
-        value={p50 === null ? '–' : `≤ ${formatDuration(p50)}`}
-        note={p95 === null ? 'no decision yet' : `95 %: ≤ ${formatDuration(p95)}, with waits`}
+        value={p50 === null ? '–' : atMostText(p50)}
+        note={p95 === null ? 'no decision yet' : `95 %: ${atMostText(p95)}, with waits`}
         scope="server"
       />
       <Stat
@@ -82,15 +84,27 @@ function Figures() {
   );
 }
 
+function rateText(rate: number | null | undefined): string {
+  return rate === null || rate === undefined ? '–' : formatRate(rate);
+}
+
+function atMostText(durationMs: number): string {
+  return durationMs === 0 ? '< 1 ms' : `≤ ${formatDuration(durationMs)}`;
+}
+
 function DecisionChart() {
   void drawing.value;
   const nowMs = Date.now();
   const second = Math.floor(nowMs / 1_000);
   const seconds = activity.secondsAt(nowMs);
-  const granted = activity.granted.read(nowMs).slice(-seconds);
-  const denied = activity.denied.read(nowMs).slice(-seconds);
+  const granted = activity.history(activity.granted, nowMs, seconds);
+  const denied = activity.history(activity.denied, nowMs, seconds);
   const x = granted.map((_, at) => second - granted.length + at);
-  const label = `Granted ${granted.at(-1) ?? 0} and denied ${denied.at(-1) ?? 0} in the last second`;
+  const [lastGranted, lastDenied] = [granted.at(-1) ?? null, denied.at(-1) ?? null];
+  const label =
+    lastGranted === null
+      ? 'The decisions of the last second are not known'
+      : `Granted ${lastGranted} and denied ${lastDenied ?? 0} in the last second`;
   return (
     <Chart
       label={label}

@@ -11,7 +11,7 @@ export function SignInPage({ problem }: { readonly problem: string | null }) {
       <h1>Headgate</h1>
       <p>This server needs a token. It is kept in this tab until you close it or sign out.</p>
       <Form label="Sign in" onSubmit={() => void signIn(token.trim())}>
-        <Field label="Token" isSecret value={token} onInput={setToken} placeholder="hg_..." required />
+        <Field label="Token" kind="secret" value={token} onInput={setToken} placeholder="hg_..." required />
         <button type="submit" class="primary">
           Sign in
         </button>

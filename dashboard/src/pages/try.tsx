@@ -45,7 +45,7 @@ export function TryPage({ view }: { readonly view: SessionView }) {
       <Form label="Try an acquire" onSubmit={() => run(true)}>
         <Field label="Entity" value={entity} onInput={setEntity} required />
         <Field label="Resource" value={resource} onInput={setResource} required />
-        <Field label="Consume" value={consume} onInput={setConsume} hint="rpm=1 tpm=500" />
+        <Field label="Consume" kind="long" value={consume} onInput={setConsume} hint="rpm=1 tpm=500" />
         <Field label="Priority" value={priority} onInput={setPriority} hint="A class with a reserve; mostly empty" />
         <div class="buttons">
           <button type="submit" class="primary" disabled={action.isRunning}>

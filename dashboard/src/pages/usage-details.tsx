@@ -12,7 +12,7 @@ export interface UsageGroup {
 }
 
 const COLOURS = ['accent', 'warn'] as const;
-const MOST_ROWS = 60;
+const MOST_ROWS = 24;
 
 /** The chart, the totals and the records of the usage that was read. */
 export function UsageDetails({ groups, limit }: { readonly groups: readonly UsageGroup[]; readonly limit: string }) {
@@ -35,7 +35,7 @@ export function UsageDetails({ groups, limit }: { readonly groups: readonly Usag
       <Panel title="Totals" scope="store">
         <Table
           caption={`Total ${unit} by entity`}
-          rows={totalsByEntity(all, limit).slice(0, 20)}
+          rows={totalsByEntity(all, limit).slice(0, MOST_ROWS)}
           keyOf={({ entityId }) => entityId}
           columns={[
             { title: 'Entity', cell: ({ entityId }) => <EntityLink id={entityId} resource={all[0]?.resource ?? ''} /> },
@@ -79,6 +79,11 @@ function UsageRecords({ usage, limit, unit }: RecordsProps) {
           { title: 'Never settled', cell: ({ expired }) => formatCount(expired), isNumber: true },
         ]}
       />
+      {usage.length > MOST_ROWS ? (
+        <p class="muted small">
+          {MOST_ROWS} of {formatCount(usage.length)} records. The CSV has all.
+        </p>
+      ) : null}
     </Panel>
   );
 }

@@ -2,6 +2,8 @@ import { useState } from 'preact/hooks';
 import { type Api, readPages } from '../api/http.js';
 import type { Page, SessionView, UsageView } from '../api/types.js';
 import { usageCsv } from '../model/csv.js';
+import { formatCount } from '../model/format.js';
+import { instantOf } from '../model/instant.js';
 import { limitsIn } from '../model/usage-series.js';
 import { navigate, route, setParams } from '../state/router.js';
 import { api } from '../state/session.js';
@@ -26,20 +28,25 @@ interface Asked {
   readonly entity: string;
   readonly resource: string;
   readonly window: string;
+  /** Times in UTC, as the fields of the form have them. Windows begin at or after `from`, and before `to`. */
+  readonly from: string;
+  readonly to: string;
 }
 
-function readUsage(from: Api, { entity, resource, window }: Asked, enough: number, signal?: AbortSignal) {
-  const query = { entityId: entity, resource, window, limit: '1000' };
-  const read = (after: string | undefined) => from.get<Page<UsageView>>('/v1/usage', { ...query, after }, signal);
+function readUsage(using: Api, { entity, resource, window, from, to }: Asked, enough: number, signal?: AbortSignal) {
+  const query = { entityId: entity, resource, window, from: instantOf(from), to: instantOf(to), limit: '1000' };
+  const read = (after: string | undefined) => using.get<Page<UsageView>>('/v1/usage', { ...query, after }, signal);
   return readPages(read, enough, Number.POSITIVE_INFINITY);
 }
 
 /** Consumption by hour, day or month: of one entity, of two to compare, or of all entities on a resource. */
 export function UsagePage({ view }: { readonly view: SessionView }) {
-  const { entity = '', compare = '', resource = '', window = 'hourly', limit = '' } = route.value.params;
-  const asked = { entity, resource, window };
+  const { params } = route.value;
+  const { entity = '', compare = '', resource = '', window = 'hourly', limit = '', from = '', to = '' } = params;
+  const asked = { entity, resource, window, from, to };
   const isAsked = resource !== '' && (entity !== '' || view.entityPrefix === null);
-  const load = useLoad(isAsked ? `usage ${entity}\n${compare}\n${resource}\n${window}` : null, async (signal) => {
+  const key = [entity, compare, resource, window, from, to].join('\n');
+  const load = useLoad(isAsked ? `usage ${key}` : null, async (signal) => {
     const names = compare === '' || entity === '' ? [entity] : [entity, compare];
     const found = await Promise.all(
       names.map((name) => readUsage(api.value, { ...asked, entity: name }, MOST_SHOWN, signal)),
@@ -52,7 +59,7 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
   });
   return (
     <div class="page">
-      <UsageForm key={`${entity}\n${compare}\n${resource}`} view={view} />
+      <UsageForm key={[entity, compare, resource, from, to].join('\n')} view={view} />
       {isAsked ? (
         <Loaded load={load}>
           {(groups) => {
@@ -63,7 +70,7 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
               <>
                 <div class="toolbar">
                   <Choice
-                    label="Of"
+                    label="Measure"
                     value={limit}
                     options={[['', 'grants'], ...limitsIn(all).map((name) => [name, name] as const)]}
                     onChange={(value) => setParams({ limit: value }, 'replace')}
@@ -71,7 +78,7 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
                   <CsvButton asked={asked} compare={compare} />
                 </div>
                 {groups.some(({ hasMore }) => hasMore) ? (
-                  <p class="notice">The first {MOST_SHOWN} records are shown. The CSV has all.</p>
+                  <p class="notice">The first {formatCount(MOST_SHOWN)} records are counted. The CSV has all.</p>
                 ) : null}
                 <UsageDetails groups={groups} limit={limit} />
               </>
@@ -94,9 +101,13 @@ function UsageForm({ view }: { readonly view: SessionView }) {
   const [entity, setEntity] = useState(params['entity'] ?? '');
   const [compare, setCompare] = useState(params['compare'] ?? '');
   const [resource, setResource] = useState(params['resource'] ?? '');
+  const [from, setFrom] = useState(params['from'] ?? '');
+  const [to, setTo] = useState(params['to'] ?? '');
   const { window = 'hourly', limit = '' } = params;
-  const show = (): void =>
-    navigate('usage', { entity: entity.trim(), compare: compare.trim(), resource: resource.trim(), window, limit });
+  const show = (): void => {
+    const names = { entity: entity.trim(), compare: compare.trim(), resource: resource.trim() };
+    navigate('usage', { ...names, window, limit, from, to });
+  };
   return (
     <Form label="Choose usage" onSubmit={show}>
       <Field label="Resource" value={resource} onInput={setResource} required />
@@ -113,11 +124,17 @@ function UsageForm({ view }: { readonly view: SessionView }) {
         options={WINDOWS}
         onChange={(value) => setParams({ window: value }, 'replace')}
       />
+      <Field label="From (UTC)" value={from} onInput={setFrom} kind="instant" hint="Empty: the first window" />
+      <Field label="Before (UTC)" value={to} onInput={setTo} kind="instant" hint="Empty: the last window" />
       <button type="submit" class="primary">
         Show
       </button>
     </Form>
   );
+}
+
+function fileNameOf({ resource, window, from, to }: Asked): string {
+  return `${['usage', resource, window, from, to].filter((part) => part !== '').join('-')}.csv`;
 }
 
 /** The CSV has every record of the query: of the entity, and of the one that it is compared with. */
@@ -132,8 +149,8 @@ function CsvButton({ asked, compare }: { readonly asked: Asked; readonly compare
         if (hasMore) throw new Error(`There are more than ${MOST_IN_CSV} records: read them with headgate usage`);
         rows.push(...items);
       }
-      saveFile(`usage-${asked.resource}-${asked.window}.csv`, 'text/csv', usageCsv(rows));
-      return `${rows.length} rows were saved.`;
+      saveFile(fileNameOf(asked), 'text/csv', usageCsv(rows));
+      return `${formatCount(rows.length)} ${rows.length === 1 ? 'row was' : 'rows were'} saved.`;
     });
   return (
     <>

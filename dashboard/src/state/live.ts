@@ -54,6 +54,8 @@ export function startLive(): void {
       namespace: value.view.namespace,
       onState: (state) => {
         live.value = state;
+        if (state.kind === 'not connected') activity.lose(Date.now());
+        else if (state.kind !== 'connecting') activity.regain(Date.now());
       },
       onEvent: (event) => {
         activity.apply(event, Date.now());

@@ -6,7 +6,8 @@ export interface ChartSeries {
   readonly label: string;
   /** The name of a colour of the style sheet. */
   readonly colour: 'ok' | 'bad' | 'accent' | 'warn';
-  readonly values: readonly number[];
+  /** null leaves a gap. */
+  readonly values: readonly (number | null)[];
 }
 
 interface ChartProps {
@@ -33,9 +34,19 @@ export function Chart({ label, x, series, height, xText, kind = 'lines' }: Chart
   useEffect(() => {
     const target = box.current;
     if (target === null) return undefined;
-    const make = (): void => {
+    // The engine may keep one destroyed chart for ever (its literals with getters are part of the shape of objects). A
+    // chart therefore gets a node of its own, which is taken out of the page, and no other reference to the page.
+    let holder: HTMLElement | null = null;
+    const end = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(optionsOf(target, height, latest.current), dataOf(latest.current), target);
+      plot.current = null;
+      holder?.remove();
+    };
+    const make = (): void => {
+      end();
+      holder = target.appendChild(document.createElement('div'));
+      const size = { width: target.clientWidth, height };
+      plot.current = new uPlot(optionsOf(size, coloursOf(target), latest.current), dataOf(latest.current), holder);
     };
     make();
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: target.clientWidth, height }));
@@ -44,8 +55,7 @@ export function Chart({ label, x, series, height, xText, kind = 'lines' }: Chart
     return () => {
       resized.disconnect();
       dark.removeEventListener('change', make);
-      plot.current?.destroy();
-      plot.current = null;
+      end();
     };
   }, [shape, height]);
   useEffect(() => plot.current?.setData(dataOf(latest.current)), [x, series]);
@@ -70,15 +80,25 @@ function dataOf({ x, series }: Drawn): uPlot.AlignedData {
   return [[...x], ...series.map(({ values }) => [...values])];
 }
 
-function optionsOf(target: HTMLElement, height: number, drawn: Drawn): uPlot.Options {
+const COLOURS = ['ok', 'bad', 'accent', 'warn', 'muted', 'line'] as const;
+type Colours = Readonly<Record<(typeof COLOURS)[number], string>>;
+
+function coloursOf(target: HTMLElement): Colours {
   const style = getComputedStyle(target);
-  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()])) as Colours;
+}
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+function optionsOf(size: Size, colours: Colours, drawn: Drawn): uPlot.Options {
   const font = '11px system-ui, sans-serif';
-  const axis = { stroke: colour('muted'), font, grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
+  const axis = { stroke: colours.muted, font, grid: { stroke: colours.line, width: 1 }, ticks: { show: false } };
   const isBars = drawn.kind === 'bars';
   return {
-    width: target.clientWidth,
-    height,
+    ...size,
     legend: { show: false },
     cursor: { show: false },
     padding: [8, 8, 0, 0],
@@ -99,10 +119,10 @@ function optionsOf(target: HTMLElement, height: number, drawn: Drawn): uPlot.Opt
     series: [
       {},
       ...drawn.series.map((one, at) => ({
-        stroke: colour(one.colour),
+        stroke: colours[one.colour],
         width: isBars ? 0 : 1.5,
         points: { show: false },
-        ...(isBars ? { fill: colour(one.colour), ...barsOf(at, drawn.series.length) } : {}),
+        ...(isBars ? { fill: colours[one.colour], ...barsOf(at, drawn.series.length) } : {}),
       })),
     ],
   };

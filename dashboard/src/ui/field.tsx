@@ -7,12 +7,14 @@ interface FieldProps {
   readonly onInput: (value: string) => void;
   readonly hint?: string;
   readonly placeholder?: string;
-  /** The value is not shown. */
-  readonly isSecret?: boolean;
+  /** `secret`: the value is not shown. `instant`: a date and a time without a zone. `long`: text of many words. */
+  readonly kind?: 'text' | 'secret' | 'instant' | 'long';
   readonly required?: boolean;
   /** Known values, offered while typing. */
   readonly choices?: readonly string[];
 }
+
+const TYPES = { secret: { type: 'password' }, instant: { type: 'datetime-local' } } as const;
 
 /** A labelled input of one line. */
 export function Field({
@@ -21,18 +23,17 @@ export function Field({
   onInput,
   hint,
   choices,
-  isSecret = false,
+  kind = 'text',
   placeholder,
   required = false,
 }: FieldProps) {
   const id = useId();
   return (
-    <div class="field">
+    <div class={`field ${kind}`}>
       <label for={id}>{label}</label>
       <input
         id={id}
-        class={isSecret ? 'secret' : undefined}
-        {...(isSecret ? { type: 'password' as const } : { list: choices === undefined ? undefined : `${id}-choices` })}
+        {...(kind === 'secret' || kind === 'instant' ? TYPES[kind] : { list: choices && `${id}-choices` })}
         value={value}
         autocomplete="off"
         spellcheck={false}
@@ -86,10 +87,11 @@ interface AreaProps {
   readonly rows: number;
   readonly onInput: (value: string) => void;
   readonly hint?: string;
+  readonly placeholder?: string;
 }
 
 /** A labelled input of several lines. */
-export function Area({ label, value, rows, onInput, hint }: AreaProps) {
+export function Area({ label, value, rows, onInput, hint, placeholder }: AreaProps) {
   const id = useId();
   return (
     <div class="field">
@@ -99,9 +101,15 @@ export function Area({ label, value, rows, onInput, hint }: AreaProps) {
         rows={rows}
         spellcheck={false}
         value={value}
+        placeholder={placeholder}
+        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         onInput={(event) => onInput(event.currentTarget.value)}
       />
-      {hint === undefined ? null : <small class="hint">{hint}</small>}
+      {hint === undefined ? null : (
+        <small id={`${id}-hint`} class="hint">
+          {hint}
+        </small>
+      )}
     </div>
   );
 }

@@ -35,7 +35,7 @@ export function Panel({ title, scope, actions, wide = false, children }: PanelPr
         <h2 id={id}>{title}</h2>
         {scope === undefined ? null : <ScopeBadge scope={scope} />}
         <span class="grow" />
-        {actions}
+        {actions === undefined ? null : <span class="buttons">{actions}</span>}
       </header>
       {children}
     </section>

@@ -1,12 +1,14 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { launchBrowser } from './browser.js';
-import { startServed } from './served.js';
+import { type Served, startServed } from './served.js';
 import { prepareEntities, startTraffic } from './traffic.js';
 
 const FOLDER = 'docs/dashboard';
 const WIDTHS = [360, 1440] as const;
 const WARM_UP_MS = 12_000;
 const SETTLE_MS = 1_200;
+const HOUR_MS = 3_600_000;
+const EARLIER_HOURS = 11;
 /** Longer pages are cut: the rest repeats rows. */
 const TALLEST = 2_200;
 
@@ -16,7 +18,7 @@ const PAGES: readonly (readonly [name: string, path: string, press?: string])[] 
   ['entity', 'entity?id=acme/batch&resource=gpt-4'],
   ['usage', 'usage?resource=gpt-4&window=hourly&entity=acme/web&compare=acme/mobile&limit=tpm'],
   ['leases', 'leases'],
-  ['limits', 'limits?entity=acme/batch&resource=gpt-4', 'Edit the level entity and resource'],
+  ['limits', 'limits?entity=acme/batch&resource=gpt-4', 'Edit the level resource'],
   ['audit', 'audit'],
   ['try', 'try?entity=acme/batch&resource=gpt-4&consume=rpm=1 tpm=19000 slots=1', 'Dry run'],
 ];
@@ -31,6 +33,7 @@ async function takeScreenshots(): Promise<void> {
     const consume = { rpm: 1, tpm: 4_000, slots: 1 };
     await post(`${url}/v1/acquire`, { entityId: 'acme/agent', resource: 'gpt-4', consume, leaseTtlMs: 600_000 });
   }
+  await spendEarlier(served);
   const traffic = startTraffic(url);
   const browser = await launchBrowser();
   try {
@@ -56,7 +59,9 @@ async function takeScreenshots(): Promise<void> {
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
         if (press !== undefined) await page.getByRole('button', { name: press }).first().click();
         if (name === 'limits')
-          await page.getByLabel('Limits, one a line').fill('rpm:240/min\ntpm:20000/min\nslots:2/concurrent');
+          await page
+            .getByLabel('Limits, one a line')
+            .fill('rpm:900/min\ntpm:90000/min!reserve.batch=0.3\nslots:3/concurrent');
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
         const file = `${FOLDER}/${name}-${width}.png`;
         const height = Math.min(TALLEST, Number(await page.evaluate('document.documentElement.scrollHeight')));
@@ -68,6 +73,22 @@ async function takeScreenshots(): Promise<void> {
   } finally {
     await browser.close();
     await traffic.stop();
+  }
+}
+
+/** Usage of the hours before, so that the chart of the page Usage has more than one window. */
+async function spendEarlier({ limiterAt }: Served): Promise<void> {
+  const thisHour = Math.floor(Date.now() / HOUR_MS);
+  for (let ago = EARLIER_HOURS; ago > 0; ago--) {
+    const limiter = await limiterAt((thisHour - ago) * HOUR_MS);
+    for (const [entityId, least] of [
+      ['acme/web', 30_000],
+      ['acme/mobile', 12_000],
+    ] as const) {
+      const tpm = least + ((ago * 7_919) % 25_000);
+      await limiter.acquire({ entityId, resource: 'gpt-4', consume: { rpm: 1, tpm } });
+    }
+    await limiter.close();
   }
 }
 

@@ -9,6 +9,7 @@ import { createTable, dynamodb } from '../../../src/backends/dynamodb/index.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import type { AccessToken } from '../../../src/server/access-token.js';
 import { startEngine } from '../../../src/testing/dynamodb/index.js';
+import { fakeClock } from '../../../src/testing/fake-clock.js';
 
 const TABLE = 'headgate-dashboard';
 
@@ -21,6 +22,8 @@ export interface Served extends AsyncDisposable {
   readonly dashboard: string;
   /** A limiter on the same table, in this process. */
   readonly limiter: RateLimiter;
+  /** A limiter on the same table whose clock shows the given time. */
+  limiterAt(nowMs: number): Promise<RateLimiter>;
   /** Counts the usage of everything that was taken so far. */
   countUsage(): Promise<void>;
 }
@@ -58,6 +61,7 @@ export async function startServed(tokens: readonly AccessToken[] = []): Promise<
     url,
     dashboard,
     limiter,
+    limiterAt: (nowMs) => RateLimiter.open(dynamodb({ tableName: TABLE, client }), { clock: fakeClock(nowMs) }),
     async countUsage() {
       await promisify(execFile)(process.execPath, [PROGRAM, 'worker', '--store', store, '--once'], { env });
     },

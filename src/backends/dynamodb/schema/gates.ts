@@ -19,6 +19,8 @@ export interface VersionGate {
   check(call: RegistryCall): Awaitable<void>;
   /** Throws or rejects unless `what` may be written: records that clients of version 1 would misread. */
   require(call: RegistryCall, what: string): Awaitable<void>;
+  /** Until then `check` reads nothing. */
+  readonly nextReadMs: EpochMs;
 }
 
 /** From this age the version record is read again in the background. */
@@ -32,8 +34,8 @@ const SETTLED_MS = EXPIRED_MS + 30_000;
 /** The version from which on pauses, portable leases and receipts may be stored. */
 const FEATURE_VERSION = 2;
 
-/** `ours` is the version of this client. */
-export function createVersionGate(table: Table, ours = SCHEMA_VERSION): VersionGate {
+/** `ours` is the version of this client. `onRead` is called when the record was read. */
+export function createVersionGate(table: Table, ours = SCHEMA_VERSION, onRead: () => void = () => {}): VersionGate {
   let schema: TableSchema | null = null;
   let refusal: SchemaMismatch | null = null;
   let readAtMs: EpochMs | null = null;
@@ -56,6 +58,7 @@ export function createVersionGate(table: Table, ours = SCHEMA_VERSION): VersionG
       refusal = error;
     }
     readAtMs = nowMs;
+    onRead();
   };
 
   const throwRefusal = (): void => {
@@ -94,6 +97,9 @@ export function createVersionGate(table: Table, ours = SCHEMA_VERSION): VersionG
       if (schema !== null && schema.version >= FEATURE_VERSION) return requireRaised(call, what);
       return read(call).then(() => requireRaised(call, what));
     },
+    get nextReadMs() {
+      return (readAtMs ?? -Infinity) + REREAD_MS;
+    },
   };
 }
 
@@ -108,18 +114,48 @@ function justRaised(table: Table, what: string, fromMs: EpochMs): Infrastructure
   return new InfrastructureError('infrastructure.upgrading', message, { retryable: true });
 }
 
-/** Also checks the version of the table. Both records are read in parallel if both must be read. */
-export function withVersionCheck(namespaces: NamespaceGate, versions: VersionGate): NamespaceGate {
-  return {
-    ...namespaces,
-    check(call) {
-      const version = versions.check(call);
-      if (version === undefined) return namespaces.check(call);
-      return both(version, async () => namespaces.check(call));
-    },
-  };
+/**
+ * The namespace that was admitted last, and the times of calls that need no check: until a record must be read again. It
+ * ends when a gate has read a record or forgets one.
+ */
+export interface Pass {
+  readonly namespaceId: string | null;
+  readonly fromMs: EpochMs;
+  readonly untilMs: EpochMs;
 }
 
+const NO_PASS: Pass = { namespaceId: null, fromMs: Infinity, untilMs: -Infinity };
+
+/** A gate of namespaces that also checks the version of the table. A warm call compares the pass, and asks no gate. */
+export interface Gates extends NamespaceGate {
+  readonly versions: VersionGate;
+  readonly pass: Pass;
+}
+
+export function createGates(table: Table, ours?: number): Gates {
+  const endPass = (): void => {
+    gates.pass = NO_PASS;
+  };
+  const versions = createVersionGate(table, ours, endPass);
+  const namespaces = createNamespaceGate(table, { onChange: endPass });
+  const gates = {
+    ...namespaces,
+    versions,
+    pass: NO_PASS,
+    check(call: Call): Awaitable<void> {
+      const version = versions.check(call);
+      if (version !== undefined) return both(version, async () => namespaces.check(call));
+      const namespace = namespaces.check(call);
+      if (namespace !== undefined) return namespace;
+      const { namespaceId, nowMs: fromMs } = call;
+      const untilMs = Math.min(versions.nextReadMs, namespaces.nextReadMs(namespaceId));
+      gates.pass = { namespaceId, fromMs, untilMs };
+    },
+  };
+  return gates;
+}
+
+/** Both records are read in parallel if both must be read. */
 async function both(version: Promise<void>, namespace: () => Promise<void>): Promise<void> {
   await Promise.all([version, namespace()]);
 }
@@ -152,6 +188,8 @@ export interface NamespaceGate {
   remember(namespace: NamespaceRecord, nowMs: EpochMs): void;
   /** Drops the entry of a namespace that this process is about to change, or has changed. */
   forget(namespaceId: string): void;
+  /** Until then `check` reads nothing. */
+  nextReadMs(namespaceId: string): EpochMs;
 }
 
 interface Known {
@@ -162,6 +200,8 @@ interface Known {
 
 export interface GateOptions {
   readonly ttlMs?: number;
+  /** Called when a namespace was read or forgotten. */
+  readonly onChange?: () => void;
 }
 
 const TTL_MS = 60_000;
@@ -172,7 +212,10 @@ const REFRESH_FROM = 0.8;
 /** More namespaces than one process uses; beyond that the cache is cleared. */
 const MAX_KNOWN = 10_000;
 
-export function createNamespaceGate(table: Table, { ttlMs = TTL_MS }: GateOptions = {}): NamespaceGate {
+export function createNamespaceGate(
+  table: Table,
+  { ttlMs = TTL_MS, onChange = () => {} }: GateOptions = {},
+): NamespaceGate {
   const known = new Map<string, Known>();
   const reading = new Map<string, Promise<NamespaceRecord | undefined>>();
   /** Counts changes by this process: a read that overlaps one may return the state before it. */
@@ -181,6 +224,7 @@ export function createNamespaceGate(table: Table, { ttlMs = TTL_MS }: GateOption
   const keep = (id: string, entry: Known): void => {
     if (known.size >= MAX_KNOWN) known.clear();
     known.set(id, entry);
+    onChange();
   };
 
   const read = (call: Call): Promise<NamespaceRecord | undefined> => {
@@ -221,6 +265,8 @@ export function createNamespaceGate(table: Table, { ttlMs = TTL_MS }: GateOption
       changes += 1;
       known.delete(namespaceId);
       reading.clear();
+      onChange();
     },
+    nextReadMs: (namespaceId) => (known.get(namespaceId)?.atMs ?? -Infinity) + ttlMs * REFRESH_FROM,
   };
 }

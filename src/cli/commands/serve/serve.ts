@@ -4,6 +4,7 @@ import { ValidationError } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import type { HeaderFormat } from '../../../integrations/http/headers.js';
 import type { AccessEntry } from '../../../server/app.js';
+import type { ParsedLimitsFile } from '../../../server/limits-file-parser.js';
 import type { RunningServer } from '../../../server/serve.js';
 import { addExamples, appendValue, type CommandContext, type Definition } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
@@ -81,6 +82,7 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
         events,
         metrics,
         dashboard,
+        parseLimitsFile,
         headers: flags.headers,
         protectService: flags.protectService === true,
         onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
@@ -110,6 +112,12 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
     // Leases that travel with their token belong to the clients.
     await limiter.close({ leases: 'keep' });
   }
+}
+
+/** Reads the limits files of the page Limits as `headgate limits` does. The parser is loaded with the first file. */
+async function parseLimitsFile(text: string): Promise<ParsedLimitsFile> {
+  const { parseManifestFile } = await import('../../limits/manifest-file.js');
+  return parseManifestFile(new TextEncoder().encode(text), 'limits file');
 }
 
 /** Without a secret of its own, a server signs with a random one, which ends with the process. */
@@ -163,7 +171,7 @@ function portOf(text: string): number {
 
 function describe(
   { url, dashboard, store, tokens }: ServeShape,
-  examples: readonly string[] = [exampleOf(url)],
+  examples: readonly string[] = [exampleOf(url, tokens > 0)],
 ): string {
   const access =
     tokens === 0
@@ -181,6 +189,7 @@ function describe(
   ].join('\n');
 }
 
-function exampleOf(url: string): string {
-  return `curl -s ${url}/v1/acquire -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
+function exampleOf(url: string, needsToken: boolean): string {
+  const header = needsToken ? ` -H 'authorization: Bearer <secret of a token>'` : '';
+  return `curl -s ${url}/v1/acquire${header} -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
 }

@@ -37,6 +37,20 @@ const tokens: readonly Case[] = [
     },
   },
   {
+    title: 'a token that is altered in any character is refused, and the lease stays as it was',
+    run: async (fixture) => {
+      const [here, there] = await twoProcesses(fixture, RULES);
+      const lease = await here.acquire(portable({ rpd: 1, slots: 1 }));
+      const token = await lease.token();
+      for (let at = 0; at < token.length; at++) {
+        const altered = `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`;
+        await assertRejects(there.leases.resume(altered), 'lease.token-invalid');
+      }
+      await (await there.leases.resume(token)).rollback();
+      assert.deepEqual(await here.available(USER), { rpd: 10, slots: 9 });
+    },
+  },
+  {
     title: 'text that is no token is refused',
     run: async (fixture) => {
       const [here] = await twoProcesses(fixture, RULES);

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest';
+import { requestServer } from '../../../tests/support/server/request-server.js';
+
+const FILE = { namespace: 'default', system: { limits: ['rpm:5/min'] } };
+
+describe('a limits file that is sent as text', () => {
+  test('a file as JSON text has the same plan as its fields, and apply writes it', async () => {
+    const { send, limiter } = await requestServer();
+    const text = JSON.stringify(FILE);
+    const asFields = await (await send('POST /v1/limits/plan', { body: FILE })).json();
+    expect(await (await send('POST /v1/limits/plan', { body: { text } })).json()).toEqual(asFields);
+    expect(asFields).toMatchObject({ changes: [{ action: 'create', after: { limits: ['rpm:5/min'] } }] });
+    expect((await send('POST /v1/limits/apply', { body: { text } })).status).toBe(200);
+    expect((await limiter.config.get('system'))?.limits.map(String)).toEqual(['rpm:5/min']);
+  });
+
+  test.each([
+    ['text beside fields of a file', { text: '{}', namespace: 'default' }, /either text or the fields/],
+    ['YAML at a server without a parser for it', { text: 'namespace: default' }, /no parser for YAML/],
+    ['JSON that is nested too deeply', { text: '['.repeat(300) + ']'.repeat(300) }, /at most 100 levels/],
+    ['text that is no object', { text: '7' }, /expected an object|to be an object/i],
+    ['neither text nor a namespace', { system: { limits: ['rpm:5/min'] } }, /namespace/],
+  ])('the server refuses %s, and writes nothing', async (_what, body, detail) => {
+    const { send, limiter } = await requestServer();
+    for (const route of ['POST /v1/limits/plan', 'POST /v1/limits/apply']) {
+      const response = await send(route, { body });
+      expect([response.status, ((await response.json()) as { detail: string }).detail]).toEqual([
+        400,
+        expect.stringMatching(detail),
+      ]);
+    }
+    expect(await limiter.config.get('system')).toBeNull();
+  });
+});

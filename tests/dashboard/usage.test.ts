@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Usage, UsageRange } from '../../src/limiter/api/usage-api.js';
+import { CHROMIUM, launchBrowser } from '../support/dashboard/browser.js';
+import { openPage } from '../support/dashboard/open-page.js';
+import { type Served, startServed } from '../support/dashboard/served.js';
+import { prepareEntities } from '../support/dashboard/traffic.js';
+
+const HOUR_MS = 3_600_000;
+
+describe.skipIf(CHROMIUM.missing)(`the page Usage of the dashboard${CHROMIUM.note}`, () => {
+  let served: Served;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    [served, browser] = await Promise.all([startServed(), launchBrowser()]);
+    await prepareEntities(served.limiter);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await served?.[Symbol.asyncDispose]();
+  });
+
+  const csvOf = async (page: Page): Promise<readonly string[]> => {
+    const saving = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as CSV' }).click();
+    return readFileSync(await (await saving).path(), 'utf8')
+      .trimEnd()
+      .split('\r\n');
+  };
+  const query = async (range: UsageRange): Promise<readonly Usage[]> => {
+    const found: Usage[] = [];
+    for await (const usage of served.limiter.usage.query(range)) found.push(usage);
+    return found;
+  };
+  /** The lines of the CSV, written here a second time. */
+  const linesOf = (found: readonly Usage[]): readonly string[] => [
+    'entity,resource,window,start,end,rpm,acquires,expired',
+    ...found.map(({ entityId, resource, window, windowStart, windowEnd, tokens, acquires, expired }) => {
+      const id = entityId.startsWith('=') ? `"'=cmd,""x"""` : entityId;
+      const [start, end] = [windowStart.toISOString(), windowEnd.toISOString()];
+      return `${id},${resource},${window},${start},${end},${tokens['rpm']},${acquires},${expired}`;
+    }),
+  ];
+
+  test('the CSV of the page Usage has what usage.query returns', async () => {
+    for (const entityId of ['acme/web', '=cmd,"x"']) {
+      const body = JSON.stringify({ entityId, resource: 'counted', consume: { rpm: 3 } });
+      expect((await fetch(`${served.url}/v1/acquire`, { method: 'POST', body })).status).toBe(200);
+    }
+    await served.countUsage();
+    const { page, problems } = await openPage(browser, `${served.dashboard}usage?resource=counted&window=daily`);
+    const expected = await query({ resource: 'counted', window: 'daily' });
+    expect(expected.map(({ entityId }) => entityId)).toEqual(expect.arrayContaining(['acme/web', 'acme', '=cmd,"x"']));
+    expect(await csvOf(page)).toEqual(linesOf(expected));
+    expect(problems).toEqual([]);
+  });
+
+  test('a range of the page Usage is in the address, shows its windows only, and its CSV has what usage.query returns', async () => {
+    const startMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 6 * HOUR_MS;
+    for (let at = 0; at < 6; at++) {
+      const past = await served.limiterAt(startMs + at * HOUR_MS);
+      await past.acquire({ entityId: 'acme/web', resource: 'ranged', consume: { rpm: 1 } });
+      await past.close();
+    }
+    await served.countUsage();
+    const { page, problems } = await openPage(browser, `${served.dashboard}usage?resource=ranged`);
+    const range = { resource: 'ranged', window: 'hourly' } as const;
+    expect(await csvOf(page)).toEqual(linesOf(await query(range)));
+    const [from, to] = [new Date(startMs + HOUR_MS), new Date(startMs + 4 * HOUR_MS)];
+    const typed = (at: Date): string => at.toISOString().slice(0, 16);
+    const show = async (first: string, end: string): Promise<void> => {
+      await page.getByLabel('From (UTC)').fill(first);
+      await page.getByLabel('Before (UTC)').fill(end);
+      await page.getByRole('button', { name: 'Show' }).click();
+    };
+    await show(typed(from), typed(to));
+    // Three windows, each of the entity and of its parent; and the heads of the columns.
+    const rows = page.getByRole('table', { name: /^Usage records/ }).getByRole('row');
+    await expect.poll(() => rows.count()).toBe(7);
+    expect(new URL(page.url()).searchParams.get('from')).toBe(typed(from));
+    const expected = await query({ ...range, from, to });
+    expect(expected).toHaveLength(6);
+    expect(await csvOf(page)).toEqual(linesOf(expected));
+    await page.reload();
+    await expect.poll(() => rows.count()).toBe(7);
+    await show('', typed(new Date(startMs)));
+    await page.getByText('There is no usage in these windows.').waitFor();
+    expect(problems).toEqual([]);
+  });
+});
