@@ -11,12 +11,13 @@ describe.each(frameworks.map((framework) => [framework.name, framework] as const
   let limiter: RateLimiter;
   let route: Route;
   const servers: AppServer[] = [];
-  const start = async (...limiters: Omit<SharedOptions, 'limiter'>[]): Promise<string> => {
+  const startBehind = async (proxies: 0 | 1, limiters: Omit<SharedOptions, 'limiter'>[]): Promise<string> => {
     const options = limiters.map((one) => ({ limiter, ...one }));
-    const server = await framework.start(options, () => route);
+    const server = await framework.start(options, () => route, proxies);
     servers.push(server);
     return server.url;
   };
+  const start = (...limiters: Omit<SharedOptions, 'limiter'>[]): Promise<string> => startBehind(0, limiters);
   const slotsInUse = async (): Promise<number> =>
     (await limiter.leases.list({ entityId: 'client', resource: 'http' })).items.length;
 
@@ -54,6 +55,22 @@ describe.each(frameworks.map((framework) => [framework.name, framework] as const
     expect(await limiter.available({ entityId: '127.0.0.1', resource: 'http' }).catch(() => null)).toBeNull();
     const buckets = await limiter.buckets.list({ entityId: '127.0.0.1' });
     expect(buckets.items).toHaveLength(1);
+  });
+
+  test('behind a proxy the client is the last address that was forwarded, and IPv6 addresses of one /56 network are one client', async () => {
+    const url = await startBehind(1, [{ limits: TWO_A_DAY }]);
+    const from = async (address: string) => (await fetch(url, { headers: { 'x-forwarded-for': address } })).status;
+    expect(await from('2001:db8:1:ff00::1')).toBe(200);
+    expect(await from('6.6.6.6, 2001:db8:1:ff42::2')).toBe(200);
+    expect(await from('203.0.113.9, 2001:db8:1:ffff::3')).toBe(429);
+    expect([await from('2001:db8:1:fe00::1'), await from('6.6.6.6, 203.0.113.7')]).toEqual([200, 200]);
+  });
+
+  test('an address that a client claims is not believed where no proxy is trusted', async () => {
+    if (framework.name === 'fetch handlers') return;
+    const url = await start({ limits: TWO_A_DAY });
+    const from = async (address: string) => (await fetch(url, { headers: { 'x-forwarded-for': address } })).status;
+    expect([await from('203.0.113.1'), await from('203.0.113.2'), await from('203.0.113.3')]).toEqual([200, 200, 429]);
   });
 
   test('a key of the request separates clients, and skipped requests take nothing', async () => {

@@ -3,7 +3,7 @@ import express5, { type Request, type Response } from 'express';
 // @ts-expect-error express 4 has no types under this name; those of express 5 are near enough.
 import express4Untyped from 'express4';
 import Fastify, { type FastifyRequest } from 'fastify';
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import Koa from 'koa';
 import type { AddressInfo } from 'node:net';
 import * as forExpress from '../../../src/integrations/http/express.js';
@@ -34,8 +34,8 @@ export type SharedOptions = Omit<HttpLimitOptions<never>, 'key' | 'skip' | 'cost
 
 export interface Framework {
   readonly name: string;
-  /** Serves one route behind the limiters, in their order. */
-  start(options: readonly SharedOptions[], route: () => Route): Promise<AppServer>;
+  /** Serves one route behind the limiters, in their order. `proxies`: how many of them are before the app, none or one. */
+  start(options: readonly SharedOptions[], route: () => Route, proxies: 0 | 1): Promise<AppServer>;
 }
 
 type ReadHeader<R> = (request: R) => (name: string) => string | undefined;
@@ -51,9 +51,10 @@ function optionsFor<R>({ key, skip, ...rest }: SharedOptions, read: ReadHeader<R
 function expressFramework(name: string, express: typeof express5): Framework {
   return {
     name,
-    async start(limiters, route) {
+    async start(limiters, route, proxies) {
       const app = express();
       app.set('env', 'test');
+      app.set('trust proxy', proxies);
       for (const options of limiters) {
         app.use(
           forExpress.rateLimit<Request, Response>(optionsFor(options, (request) => (field) => request.get(field))),
@@ -73,8 +74,8 @@ function expressFramework(name: string, express: typeof express5): Framework {
 
 const koa: Framework = {
   name: 'koa 3',
-  async start(limiters, route) {
-    const app = new Koa();
+  async start(limiters, route, proxies) {
+    const app = new Koa({ proxy: proxies > 0, maxIpsCount: proxies });
     app.silent = true;
     for (const options of limiters) {
       app.use(
@@ -99,8 +100,8 @@ const koa: Framework = {
 
 const fastify: Framework = {
   name: 'fastify 5',
-  async start(limiters, route) {
-    const app = Fastify();
+  async start(limiters, route, proxies) {
+    const app = Fastify({ trustProxy: (_address: string, hop: number) => hop < proxies });
     for (const options of limiters) {
       const read =
         ({ raw }: forFastify.FastifyRequestLike) =>
@@ -118,10 +119,11 @@ const fastify: Framework = {
 
 const hono: Framework = {
   name: 'hono 4',
-  async start(limiters, route) {
+  async start(limiters, route, proxies) {
     const app = new Hono();
     for (const options of limiters) {
-      app.use(forHono.rateLimit(optionsFor(options, (context) => (field) => context.req.header(field))));
+      const own = optionsFor<Context>(options, (context) => (field) => context.req.header(field));
+      app.use(forHono.rateLimit({ ...own, trustedProxies: proxies }));
     }
     app.get('/', async (context) => context.text('ok', (await answer(route())) as 200));
     app.onError((error, context) => context.text(error.message, 500));
@@ -132,13 +134,14 @@ const hono: Framework = {
 /** Handlers of the fetch kind, as Next.js, Deno, Bun and workers have them, on a real socket. */
 const fetchHandlers: Framework = {
   name: 'fetch handlers',
-  async start(limiters, route) {
+  async start(limiters, route, proxies) {
     type Handler = (request: Request_, ...rest: never[]) => Promise<globalThis.Response>;
     type Request_ = globalThis.Request;
     let handler: Handler = async () => new globalThis.Response('ok', { status: await answer(route()) });
     for (const options of limiters.toReversed()) {
       const read = (request: Request_) => (field: string) => request.headers.get(field) ?? undefined;
-      handler = forFetch.withRateLimit(handler, { key: () => 'client', ...optionsFor(options, read) });
+      const key = proxies > 0 ? {} : { key: () => 'client' };
+      handler = forFetch.withRateLimit(handler, { ...key, trustedProxies: proxies, ...optionsFor(options, read) });
     }
     return serveFetch(async (request) => {
       try {
