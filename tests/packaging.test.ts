@@ -49,7 +49,7 @@ describe('the tarball', () => {
   test('the tarball contains the build, the pages for users, the licences and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
-        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|dist\/dashboard\/[\w-]+\.(?:css|svg)|grafana\/headgate\.json|docs\/(?:(?:backends|guide|operate)\/)?[\w-]+\.md|LICENSE|THIRD-PARTY-LICENSES\.txt|(?:README|CHANGELOG|SECURITY|SKILL)\.md|llms\.txt|package\.json)$/.test(
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|dist\/dashboard\/[\w-]+\.(?:css|svg)|grafana\/headgate\.json|docs\/(?:(?:backends|guide|operate|reference)\/)?[\w-]+\.md|LICENSE|THIRD-PARTY-LICENSES\.txt|(?:README|CHANGELOG|SECURITY|SKILL)\.md|llms\.txt|package\.json)$/.test(
           path,
         ),
     );
