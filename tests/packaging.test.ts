@@ -80,6 +80,31 @@ describe('the tarball', () => {
     ]);
   });
 
+  /** What only the repository has. npm resolves these links by `repository`, without which `npm run release` refuses. */
+  const OF_THE_REPOSITORY = /^(?:docs\/(?:adr|dashboard|reference)\/|docs\/from-the-papers\.md$|CONTRIBUTING\.md$)/;
+
+  /** The files that the links of a packed page lead to. */
+  function targetsOf(page: string): readonly string[] {
+    const prose = textOf(page).replaceAll(/^```[^]*?^```$/gm, '');
+    return Array.from(prose.matchAll(/\]\((?!https?:|#)([^)\s#]+)/g), ([, target = '']) =>
+      posix.join(posix.dirname(page), target),
+    );
+  }
+
+  test('every link of a packed page leads to a packed file, or to one that only the repository has', () => {
+    const packed = packedFiles();
+    const links = packed.filter((path) => /\.(?:md|txt)$/.test(path)).flatMap(targetsOf);
+    expect(links.length).toBeGreaterThan(100);
+    const outside = [...new Set(links)].filter((path) => !packed.includes(path));
+    expect(outside.filter((path) => !OF_THE_REPOSITORY.test(path))).toEqual([]);
+    expect(outside.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  test('the pages for coding agents link to packed files only', () => {
+    const packed = packedFiles();
+    expect(['SKILL.md', 'llms.txt'].flatMap(targetsOf).filter((path) => !packed.includes(path))).toEqual([]);
+  });
+
   test('every export of the package has a file', () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       exports: Record<string, unknown>;

@@ -135,3 +135,12 @@ test('headgate serve --protect-service asks for a token at /metrics, and refuses
   const { stderr, exitCode } = await runCli(['serve', '--port', '0', '--store', 'memory:', '--protect-service']);
   expect({ stderr, exitCode }).toMatchObject({ stderr: expect.stringContaining('protectService'), exitCode: 3 });
 });
+
+test('the example that headgate serve prints names the token, if the server has tokens', async () => {
+  const file = join(folder, 'tokens.json');
+  await runCli(['token', 'create', 'web', '--file', file]);
+  const { child, lines, ended } = await start(['--tokens', file], (line) => line.includes('curl'));
+  expect(lines.join('\n')).toContain(`/v1/acquire -H 'authorization: Bearer <secret of a token>' -d '{`);
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});

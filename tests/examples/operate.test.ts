@@ -40,6 +40,7 @@ describe.skipIf(found.status !== 'available')(`the examples on a table${NOTE}`, 
 });
 
 test('the examples of telemetry count a denial', async () => {
+  vi.stubEnv('HEADGATE_URL', '');
   const ask = { entityId: 'ada', resource: 'chat', consume: { rpm: 61 } };
   const { limiter } = await import('../../examples/operate/telemetry.js');
   expect((await limiter.tryAcquire(ask)).granted).toBe(false);
@@ -62,4 +63,5 @@ test('the examples of telemetry count a denial', async () => {
   written.mockRestore();
   expect(lines).toContain('headgate.decisions');
   await cloudwatch.limiter.close();
+  vi.unstubAllEnvs();
 });

@@ -12,7 +12,10 @@ import { startService } from '../../examples/guide/shutdown.js';
 import { type Jobs, sendInRun, travel } from '../../examples/guide/travelling-leases.js';
 import { bill } from '../../examples/operate/billing.js';
 
-beforeEach(() => vi.stubEnv('HEADGATE_LEASE_SECRET', 'a-secret-of-16-or-more'));
+beforeEach(() => {
+  vi.stubEnv('HEADGATE_URL', '');
+  vi.stubEnv('HEADGATE_LEASE_SECRET', 'a-secret-of-16-or-more');
+});
 afterEach(() => vi.unstubAllEnvs());
 
 function queueOfOne(): Jobs & { readonly sent: unknown[] } {

@@ -99,10 +99,11 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
       namespace,
       tokens: tokens.length,
     };
-    terminal.out(
-      flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape, demo?.demoCommands(server.url))}\n`,
-    );
     await stopOnSignal(async (stop) => {
+      // Printed while signals are handled: a program that reads the line may send one at once.
+      terminal.out(
+        flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape, demo?.demoCommands(server.url))}\n`,
+      );
       if (demo === null) await aborted(stop.signal);
       else await demo.runDemo(limiter, terminal, stop.signal);
       note('stopping: requests in flight are answered first');
@@ -171,7 +172,7 @@ function portOf(text: string): number {
 
 function describe(
   { url, dashboard, store, tokens }: ServeShape,
-  examples: readonly string[] = [exampleOf(url)],
+  examples: readonly string[] = [exampleOf(url, tokens > 0)],
 ): string {
   const access =
     tokens === 0
@@ -189,6 +190,7 @@ function describe(
   ].join('\n');
 }
 
-function exampleOf(url: string): string {
-  return `curl -s ${url}/v1/acquire -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
+function exampleOf(url: string, needsToken: boolean): string {
+  const header = needsToken ? ` -H 'authorization: Bearer <secret of a token>'` : '';
+  return `curl -s ${url}/v1/acquire${header} -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
 }
