@@ -135,6 +135,8 @@ interface Draw {
   readonly reserves: readonly number[];
   /** Whether each limit is a shadow for an ask. */
   readonly shadows: readonly boolean[];
+  /** Whether the shadows of an ask are counted and not taken. */
+  readonly isAside: boolean;
   /** The limit that an ask may be cut at, by its position; -1 for none. A shadow is not cut. */
   readonly cut: number;
   readonly id: string;
@@ -155,6 +157,7 @@ const draws: fc.Arbitrary<Draw> = fc.record({
     { weight: 2, arbitrary: fc.constant([false, false, false, false]) },
     { weight: 1, arbitrary: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }) },
   ),
+  isAside: fc.boolean(),
   cut: fc.oneof({ weight: 2, arbitrary: fc.constant(-1) }, { weight: 1, arbitrary: fc.integer({ min: 0, max: 3 }) }),
   id: leaseIds,
   pick: fc.nat(9),
@@ -176,7 +179,7 @@ function entryOf(seen: ShardImage, draw: Draw, sequence: number): Entry {
   return entry.kind === 'ask' ? withOptions(seen, entry, draw) : entry;
 }
 
-function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows, cut }: Draw): AskEntry {
+function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows, isAside, cut }: Draw): AskEntry {
   const asks = entry.level.asks.map((ask) => {
     const at = seen.limits.findIndex(({ limit }) => limit.name === ask.name);
     const reserve = reserves[at] ?? 0;
@@ -187,7 +190,8 @@ function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows, cut
       ...(at === cut && shadows[at] !== true ? { atMost: true as const } : {}),
     };
   });
-  return { ...entry, level: { ...entry.level, asks } };
+  const aside = isAside && asks.some(({ shadow }) => shadow === true) ? { shadowsAside: true as const } : {};
+  return { ...entry, ...aside, level: { ...entry.level, asks } };
 }
 
 function plainEntryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: number): Entry {

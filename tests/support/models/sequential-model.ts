@@ -68,11 +68,11 @@ export class SequentialModel {
     return entries.map((entry) => answers.get(entry) ?? null);
   }
 
-  #ask({ level, leaseId, counts }: Extract<Entry, { kind: 'ask' }>): Answer {
+  #ask({ level, leaseId, counts, shadowsAside }: Extract<Entry, { kind: 'ask' }>): Answer {
     const left = new Map(this.tokens);
     const asks = level.asks.filter(({ name }) => left.has(name));
-    const isShort = ({ name, milli, reserve }: AskedAmount): boolean =>
-      left.get(name)! < BigInt(milli) + this.#reserved(name, reserve);
+    const isShort = ({ name, milli, reserve, shadow }: AskedAmount): boolean =>
+      (shadow === true && shadowsAside === true) || left.get(name)! < BigInt(milli) + this.#reserved(name, reserve);
     if (asks.some((ask) => ask.shadow !== true && isShort(ask))) return { kind: 'denied', left };
     const taken = asks.filter((ask) => !isShort(ask));
     if (level.holder !== null && leaseId !== null) {

@@ -10,7 +10,7 @@ import type { AskEntry } from '../bucket/group/entries.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
 import { applyShardWrite, buildShardWrite } from '../bucket/shard-write.js';
-import { planGroup } from '../bucket/group/plan-group.js';
+import { planGroup, setShadowsAside } from '../bucket/group/plan-group.js';
 import { readLocation } from '../bucket/grant-location.js';
 import { revocationOfGrant } from '../bucket/group/revocation.js';
 import type { Shard } from './shard.js';
@@ -59,10 +59,15 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
 async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): Promise<readonly LevelOutcome[]> {
   let asking = whole;
   const { call, deadline } = asking;
-  const { maxRetries } = tuningOf(call);
+  const shadows = shadowsOf(whole);
+  // One attempt is left in which the shadows are not taken.
+  const maxRetries = Math.max(tuningOf(call).maxRetries, shadows === 'none' ? 0 : 1);
   const { executor } = (asking.levels[0] as AtomicAsking['levels'][number]).bucket;
   for (let attempt = 0; ; attempt++) {
-    const outcomes = await dryRunLevels(asking);
+    const dryRun = await dryRunLevels(asking);
+    // Nor after a lost answer: its holders would not show whether it took the shadows.
+    const isAside = shadows !== 'none' && doubts.length === 0 && attempt > maxRetries / 2;
+    const outcomes = isAside ? dryRun.map(takingNoShadows) : dryRun;
     if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) {
       // Other writers have taken from the amount that the levels had agreed on.
       const mayTakeLess = asking !== whole && doubts.length === 0 && attempt < maxRetries;
@@ -82,7 +87,7 @@ async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): P
     const writes: RecordWrite[] = [];
     const obstacles = new Set<'id-taken' | 'changed'>();
     for (const part of parts) {
-      const write = writeOf(asking, part, writeId);
+      const write = writeOf(asking, part, writeId, isAside);
       if (typeof write === 'string') obstacles.add(write);
       else writes.push(write);
     }
@@ -104,7 +109,9 @@ async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): P
     // would not show which amount was taken.
     if (doubts.length === 0) asking = whole;
     const waitMs = backOffMs(attempt, executor.random);
-    if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) {
+    // No limit can refuse an ask of shadows, and other writers must not.
+    const isLast = attempt >= maxRetries && (shadows !== 'only' || answer.kind === 'no-answer');
+    if (isLast || timeLeftMs(deadline) <= waitMs) {
       // Other writers won each attempt. Any other failure is for the outage policy.
       const isContended = answer.kind === 'refused' || (answer.kind === 'busy' && answer.cause === 'conflict');
       if (isContended) return [{ kind: 'contended' }];
@@ -112,6 +119,28 @@ async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): P
     }
     await pause(waitMs);
   }
+}
+
+/** Whether the ask has shadows, or only shadows. */
+function shadowsOf({ levels }: AtomicAsking): 'none' | 'some' | 'only' {
+  const asks = levels.flatMap(({ level }) => level.asks);
+  if (!asks.some(({ shadow }) => shadow === true)) return 'none';
+  return asks.every(({ shadow }) => shadow === true) ? 'only' : 'some';
+}
+
+/** A grant that takes nothing of its shadows: they are counted once, on its first shard. */
+function takingNoShadows(outcome: LevelOutcome): LevelOutcome {
+  if (outcome.kind !== 'granted') return outcome;
+  const { answer } = outcome;
+  const verdicts = setShadowsAside(answer.verdicts);
+  const untaken = verdicts.flatMap(({ limit, shadow }) => (shadow === true ? [limit.name] : []));
+  if (answer.place === undefined) return { ...outcome, answer: { ...answer, verdicts } };
+  const place = readLocation(answer.place).flatMap(({ shard, taken }, at) => {
+    const enforced = taken.filter(({ name }) => !untaken.includes(name));
+    if (at === 0) return [{ shard, taken: [...enforced, ...untaken.map((name) => ({ name, milli: '0' }))] }];
+    return enforced.length === 0 ? [] : [{ shard, taken: enforced }];
+  });
+  return { ...outcome, answer: { ...answer, verdicts, place } };
 }
 
 /** The levels with the amount that all of them can give of the limit that may be cut. null: there is none. */
@@ -168,11 +197,13 @@ function writeOf(
   { call, leaseId }: AtomicAsking,
   { level, shard, counts, untaken }: Part,
   writeId: string,
+  shadowsAside: boolean,
 ): RecordWrite | 'id-taken' | 'changed' {
   const { namespaceId: ns, nowMs } = call;
   const image = shard.image ?? newBucketImage(shard.key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
-  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts, passesShadows: true };
+  const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts, passesShadows: true };
+  const entry = shadowsAside ? { ...ask, shadowsAside } : ask;
   const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
   const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
   if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';

@@ -73,6 +73,7 @@ async function takeWithShadows(asking: Asking): Promise<LevelOutcome> {
   for (;;) {
     const asks = level.asks.map((ask) => (short.has(ask.name) ? ask : withoutShadow(ask)));
     const outcome = await takeAsAsked({ ...asking, level: { ...level, asks }, passesShadows: true });
+    if (outcome.kind === 'contended' && noteShadows(level, short)) continue;
     if (outcome.kind !== 'denied') return outcome.kind === 'granted' ? withShadows(outcome, level) : outcome;
     const denied = withShadows(outcome, level);
     const refusing = denied.answer.verdicts.filter(
@@ -84,6 +85,13 @@ async function takeWithShadows(asking: Asking): Promise<LevelOutcome> {
     const isRefused = denied.answer.verdicts.some(refuses) && !exceedsShare(denied.answer, level);
     if (isRefused || refusing.length === 0) return denied;
   }
+}
+
+/** Adds all shadows: they may have lost the races of the ask. False: it was asked with all of them as shadows. */
+function noteShadows({ asks }: LevelAsk, short: Set<string>): boolean {
+  const { size } = short;
+  for (const { name, shadow } of asks) if (shadow === true) short.add(name);
+  return short.size > size;
 }
 
 function withoutShadow(ask: AskedAmount): AskedAmount {

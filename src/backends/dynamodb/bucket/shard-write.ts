@@ -155,12 +155,13 @@ export function correctVerdicts(
   const correct = (verdict: Verdict): Verdict => {
     const effectiveMilli = add(verdict.effectiveMilli, found.get(verdict.limit.name) ?? 0);
     const corrected = { ...verdict, effectiveMilli };
-    // Only a shadow that is short has a wait in a grant.
+    // Only a shadow of which nothing was taken has a wait in a grant, and keeps one: it may have been put aside.
     const rate = verdict.waitMs === 0 ? undefined : accountOf(seen, verdict.limit.name)?.rate;
     if (rate === undefined || !refills(rate.kind)) return corrected;
     const needMilli = verdict.requestedMilli + (verdict.reserveMilli ?? 0);
     const tokensMilli = sub(effectiveMilli, verdict.creditedMilli);
-    return { ...corrected, waitMs: waitForTokens(rate, tokensMilli, seen.baseMs, needMilli, nowMs) };
+    const waitMs = waitForTokens(rate, tokensMilli, seen.baseMs, needMilli, nowMs);
+    return { ...corrected, waitMs: waitMs === 0 ? 1 : waitMs };
   };
   return results.map((result) => {
     if (result?.kind !== 'granted') return result;

@@ -99,11 +99,10 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
       namespace,
       tokens: tokens.length,
     };
+    const text = flags.json === true ? JSON.stringify(shape) : describe(shape, demo?.demoCommands(server.url));
     await stopOnSignal(async (stop) => {
-      // Printed while signals are handled: a program that reads the line may send one at once.
-      terminal.out(
-        flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape, demo?.demoCommands(server.url))}\n`,
-      );
+      // Printed last: a program that has read it may end the server at once.
+      terminal.out(`${text}\n`);
       if (demo === null) await aborted(stop.signal);
       else await demo.runDemo(limiter, terminal, stop.signal);
       note('stopping: requests in flight are answered first');

@@ -18,6 +18,11 @@ export interface AskEntry {
   readonly passesShadows?: true;
   /** All its limits are shadows, so no limit can refuse it, and other writers must not: it is tried until its deadline. */
   readonly onlyShadows?: true;
+  /**
+   * Its shadows are counted and not taken, without a condition: other writers won the races for them too often. So they
+   * show as exceeded, because with these limits the ask would have been refused as contended.
+   */
+  readonly shadowsAside?: true;
   /** Takes nothing: settles and reclaims where needed, and answers whether the ask could be granted. */
   readonly dryRun?: boolean;
 }
@@ -109,4 +114,15 @@ export type ResultOf<E extends Entry> = Extract<
 
 export function refundsRates(level: LevelChange): boolean {
   return deltasOf(level).some(({ milli }) => milli < 0);
+}
+
+/** The entries with the shadows of their asks put aside; the same entries if there are none. Asks of shadows only stay. */
+export function withShadowsAside(entries: readonly Entry[]): readonly Entry[] {
+  const hasShadows = (entry: Entry): entry is AskEntry =>
+    entry.kind === 'ask' &&
+    entry.onlyShadows !== true &&
+    entry.shadowsAside !== true &&
+    entry.level.asks.some(({ shadow }) => shadow === true);
+  if (!entries.some(hasShadows)) return entries;
+  return entries.map((entry) => (hasShadows(entry) ? { ...entry, shadowsAside: true } : entry));
 }

@@ -118,6 +118,12 @@ export class LimitSums {
     sum.atMostMilli = sum.atMostMilli === null ? atMost : min(sum.atMostMilli, atMost);
   }
 
+  /** Counts an ask of a shadow whatever the balance is. */
+  countAside(name: string, milli: number): void {
+    const sum = this.#of(name);
+    sum.countMilli = add(sum.countMilli, milli);
+  }
+
   /** What the takes so far must leave. */
   reserveOf(name: string): number {
     return this.#byName.get(name)?.reserveMilli ?? 0;

@@ -2,7 +2,7 @@ import type { LevelRef } from '../../../../backend.js';
 import type { EpochMs } from '../../../../core/units.js';
 import type { ShardImage } from '../../table/items.js';
 import type { ShardKey } from '../../table/keys.js';
-import type { Doubt, Entry, EntryResult } from './entries.js';
+import { type Doubt, type Entry, type EntryResult, withShadowsAside } from './entries.js';
 import type { WriteAnswer } from '../executor.js';
 import type { Judgement, Trust } from './group-draft.js';
 import type { SentWrite, Unanswered } from './unanswered.js';
@@ -103,4 +103,14 @@ export interface GroupState {
   /** How long the bucket had not been written before this group, as far as the image shows. */
   readonly idleMs: number;
   readonly purpose: Purpose;
+}
+
+/**
+ * A shadow must not refuse an ask by the races that it loses: from now on it is not taken. Not while a write has no answer,
+ * because its holder would not show whether it took the shadow. The same state: there is no such shadow.
+ */
+export function putShadowsAside(state: GroupState): GroupState {
+  if (state.unanswered.writes.length > 0) return state;
+  const entries = withShadowsAside(state.group.entries);
+  return entries === state.group.entries ? state : { ...state, group: { ...state.group, entries } };
 }

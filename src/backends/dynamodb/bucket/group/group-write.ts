@@ -7,15 +7,16 @@ import { type ShardImage, writtenAtMs } from '../../table/items.js';
 import { applyShardWrite, buildShardWrite, correctVerdicts, needsTtl } from '../shard-write.js';
 import type { Entry, EntryResult } from './entries.js';
 import type { WriteAnswer } from '../executor.js';
-import type {
-  CachedImage,
-  EntryAnswer,
-  EntryOutcome,
-  Group,
-  GroupAnswer,
-  GroupState,
-  GroupStep,
-  Purpose,
+import {
+  type CachedImage,
+  type EntryAnswer,
+  type EntryOutcome,
+  type Group,
+  type GroupAnswer,
+  type GroupState,
+  type GroupStep,
+  type Purpose,
+  putShadowsAside,
 } from './group-state.js';
 import { newBucketImage, planCreation } from '../new-bucket.js';
 import { type GroupPlan, newestLevel, planGroup } from './plan-group.js';
@@ -276,7 +277,10 @@ function resend(state: GroupState, error: unknown): GroupStep {
 /** After a refusal that any write can meet: other writers, or throttling. */
 function afterRefusal(state: GroupState, kind: 'refused' | 'busy', error: unknown): GroupStep {
   const refusals = state.refusals + 1;
-  const given = refusals > state.group.maxRetries ? giveUpAsks(state, error) : { state, answers: [] };
+  const { maxRetries } = state.group;
+  const tried = kind === 'refused' && refusals > maxRetries / 2 ? putShadowsAside(state) : state;
+  const isOver = refusals > maxRetries && tried === state;
+  const given = isOver ? giveUpAsks(state, error) : { state: tried, answers: [] };
   const counted = { ...given.state, refusals };
   // The first refused condition means a stale image. From the second on, other writers are active.
   const next = kind === 'busy' || refusals > 1 ? pause(counted, refusals, error) : plan(counted);

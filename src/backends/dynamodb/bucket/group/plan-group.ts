@@ -154,10 +154,12 @@ class AskPlanner {
     this.#balances = draft.image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
   }
 
-  ask({ level, leaseId, counts, passesShadows, dryRun }: AskEntry): EntryResult | null {
+  ask({ level, leaseId, counts, passesShadows, shadowsAside, dryRun }: AskEntry): EntryResult | null {
     const { holders, shardCount } = this.#draft.image;
     const judged = this.#leaveReserves(this.#judge(level.asks));
-    const verdicts = shardCount === 1 || passesShadows === true ? judged : judged.map(enforced);
+    const isAside = shadowsAside === true;
+    const seen = isAside ? setShadowsAside(judged) : judged;
+    const verdicts = shardCount === 1 || passesShadows === true || isAside ? seen : seen.map(enforced);
     const configIsOlder = compareConfig(this.#draft.image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     const { pause } = this.#draft.image;
@@ -177,7 +179,8 @@ class AskPlanner {
     if (verdicts.some(refuses) && refusesForCertain(verdicts, level, this.#draft.at.trust)) {
       return { kind: 'denied', answer, remembered: this.#draft.at.trust !== 'exact' };
     }
-    const isOpen = (verdict: Verdict): boolean => refuses(verdict) || mayHaveFreeSlots(verdict, this.#draft.at.trust);
+    const isOpen = (verdict: Verdict): boolean =>
+      refuses(verdict) || (!isAside && mayHaveFreeSlots(verdict, this.#draft.at.trust));
     if (verdicts.some(isOpen)) {
       this.#draft.unsure = true;
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
@@ -206,19 +209,22 @@ class AskPlanner {
     this.#draft.hasTaken = true;
     // If an undo in the same group cancels the take, no condition checks that the ask fits.
     this.#draft.unsure = true;
-    for (const verdict of answer.verdicts) this.#take(verdict);
+    for (const verdict of answer.verdicts) this.#take(verdict, isAside);
     if (counts) this.#draft.acquires += 1;
     return { kind: 'granted', answer };
   }
 
-  #take({ limit, creditedMilli, effectiveMilli, requestedMilli, reserveMilli = 0, waitMs }: Verdict): void {
+  #take(verdict: Verdict, isAside: boolean): void {
+    const { limit, creditedMilli, effectiveMilli, requestedMilli, reserveMilli = 0, waitMs } = verdict;
+    const { sums } = this.#draft;
     for (const left of this.#balances) {
       if (left.limit !== limit) continue;
       if (waitMs !== 0) {
-        this.#draft.sums.count(limit.name, requestedMilli, requestedMilli + reserveMilli, left.rate, creditedMilli);
+        if (isAside) sums.countAside(limit.name, requestedMilli);
+        else sums.count(limit.name, requestedMilli, requestedMilli + reserveMilli, left.rate, creditedMilli);
         continue;
       }
-      this.#draft.sums.take(limit.name, requestedMilli, reserveMilli);
+      sums.take(limit.name, requestedMilli, reserveMilli);
       left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
     }
   }
@@ -280,6 +286,13 @@ function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust:
     return true;
   }
   return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
+}
+
+/** The verdicts if nothing is taken of the shadows: each has a wait, as one that is short has. */
+export function setShadowsAside(verdicts: readonly Verdict[]): readonly Verdict[] {
+  return verdicts.map((verdict) =>
+    verdict.shadow === true && verdict.waitMs === 0 ? { ...verdict, waitMs: 1 } : verdict,
+  );
 }
 
 function enforced(verdict: Verdict): Verdict {
