@@ -1,11 +1,11 @@
 import fastifyRateLimit from '@fastify/rate-limit';
 import { Controller, Get, Module } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
-import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler';
+import { ThrottlerGuard, ThrottlerModule, type ThrottlerOptions } from '@nestjs/throttler';
 import express from 'express';
 import { rateLimit } from 'express-rate-limit';
 import Fastify from 'fastify';
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { rateLimiter } from 'hono-rate-limiter';
 // oxlint-disable-next-line import/no-unassigned-import -- Nest needs the functions that it adds to Reflect.
 import 'reflect-metadata';
@@ -16,6 +16,7 @@ import {
   fastifyRateLimitStore,
   NestThrottlerStorage,
 } from '../../../src/integrations/http/stores/index.js';
+import { ipKey } from '../../../src/integrations/http/ip-key.js';
 import { fakeClock, type FakeClock, outage } from '../../../src/testing/index.js';
 import { type AppServer, serveApp } from '../../support/http/app-server.js';
 
@@ -107,6 +108,37 @@ describe('express-rate-limit', () => {
     await broken.close();
   });
 
+  test('skipped requests take nothing, and two limiters in a row count apart if their stores have other resources', async () => {
+    const app = express();
+    const skip: Parameters<typeof rateLimit>[0] = { skip: ({ path }) => path === '/health' };
+    for (const [resource, limit] of [
+      ['burst', 3],
+      ['day', 2],
+    ] as const) {
+      const store = new ExpressRateLimitStore({ limiter, resource });
+      app.use(rateLimit({ windowMs: MINUTE, validate: false, limit, store, ...skip }));
+    }
+    app.use((_, response) => void response.send('ok'));
+    const server = await serveApp(app);
+    ends.push(() => server.stop());
+    expect(await statusesOf(`${server.url}/health`, 5)).toEqual([200, 200, 200, 200, 200]);
+    expect(await statusesOf(server.url, 4)).toEqual([200, 200, 429, 429]);
+  });
+
+  test('addresses of one IPv6 network are one client, and those of another network are another', async () => {
+    const app = express();
+    app.set('trust proxy', 1);
+    app.use(rateLimit({ windowMs: MINUTE, limit: 1, store: new ExpressRateLimitStore({ limiter }) }));
+    app.get('/', ok);
+    const server = await serveApp(app);
+    ends.push(() => server.stop());
+    const from = async (address: string) =>
+      (await fetch(server.url, { headers: { 'x-forwarded-for': address } })).status;
+    expect(await from('2001:db8:0:1::1')).toBe(200);
+    expect(await from('2001:db8:0:1:ffff::2')).toBe(429);
+    expect(await from('2001:db9:0:1::1')).toBe(200);
+  });
+
   test('a limit that the middleware computes needs a number in the options of the store', async () => {
     const store = new ExpressRateLimitStore({ limiter });
     store.init({ windowMs: MINUTE, limit: () => 5 });
@@ -114,14 +146,56 @@ describe('express-rate-limit', () => {
   });
 });
 
-test('hono-rate-limiter counts in the same store', async () => {
-  const app = new Hono();
-  const store = new ExpressRateLimitStore({ limiter });
-  app.use(rateLimiter({ windowMs: MINUTE, limit: 2, keyGenerator: () => 'client', store }));
-  app.get('/', (context) => context.text('ok'));
-  const statuses: number[] = [];
-  for (let at = 0; at < 3; at++) statuses.push((await app.request('/')).status);
-  expect(statuses).toEqual([200, 200, 429]);
+describe('hono-rate-limiter', () => {
+  type Options = Parameters<typeof rateLimiter>[0];
+  const appWith = (...limits: readonly (Partial<Options> & { readonly resource?: string })[]) => {
+    const app = new Hono();
+    for (const { resource = 'http', ...options } of limits) {
+      const store = new ExpressRateLimitStore({ limiter, resource });
+      const keyGenerator = (context: Context): string => context.req.header('x-client') ?? 'client';
+      app.use(rateLimiter({ windowMs: MINUTE, keyGenerator, store, ...options }));
+    }
+    app.get('/health', (context) => context.text('ok'));
+    app.get('/failed', (context) => context.text('failed', 500));
+    app.get('/', (context) => context.text('ok'));
+    return app;
+  };
+  const ask = async (app: Hono, path: string, count: number): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (let at = 0; at < count; at++) statuses.push((await app.request(path)).status);
+    return statuses;
+  };
+
+  test('requests above the limit are refused, and the header fields count down', async () => {
+    const app = appWith({ limit: 2, standardHeaders: 'draft-6' });
+    expect((await app.request('/')).headers.get('ratelimit-remaining')).toBe('1');
+    expect(await ask(app, '/', 2)).toEqual([200, 429]);
+    await clock.advance(MINUTE / 2);
+    expect(await ask(app, '/', 2)).toEqual([200, 429]);
+  });
+
+  test('skipped and failed requests take nothing, clients count apart, and so do limiters in a row', async () => {
+    const skipping = appWith({ limit: 1, skip: (context) => context.req.path === '/health', skipFailedRequests: true });
+    expect(await ask(skipping, '/health', 3)).toEqual([200, 200, 200]);
+    expect(await ask(skipping, '/failed', 2)).toEqual([500, 500]);
+    expect(await ask(skipping, '/', 2)).toEqual([200, 429]);
+    expect((await skipping.request('/', { headers: { 'x-client': '2001:db8::/56' } })).status).toBe(200);
+    const inARow = appWith({ limit: 3, resource: 'burst' }, { limit: 2, resource: 'day' });
+    expect(await ask(inARow, '/', 3)).toEqual([200, 200, 429]);
+  });
+
+  test('a store out of order is an error of the request', async () => {
+    const out = outage(memory());
+    const broken = new RateLimiter(out.backend, { onError: () => {} });
+    const app = appWith({ limit: 2, store: new ExpressRateLimitStore({ limiter: broken }) });
+    expect(await ask(app, '/', 1)).toEqual([200]);
+    out.start();
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    expect(await ask(app, '/', 1)).toEqual([500]);
+    vi.restoreAllMocks();
+    out.end();
+    await broken.close();
+  });
 });
 
 describe('@fastify/rate-limit', () => {
@@ -140,6 +214,20 @@ describe('@fastify/rate-limit', () => {
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(30);
     await clock.advance(MINUTE);
     expect((await get('/')).statusCode).toBe(200);
+  });
+
+  test('allowed clients take nothing, and the addresses of one IPv6 network are one client', async () => {
+    const app = Fastify({ trustProxy: true });
+    ends.push(() => app.close());
+    const store = fastifyRateLimitStore({ limiter });
+    const keyGenerator = ({ ip }: { readonly ip: string }): string => ipKey(ip);
+    await app.register(fastifyRateLimit, { max: 1, timeWindow: MINUTE, store, keyGenerator, allowList: ['10.0.0.9'] });
+    app.get('/', async () => 'ok');
+    const from = async (address: string) =>
+      (await app.inject({ url: '/', headers: { 'x-forwarded-for': address } })).statusCode;
+    expect([await from('10.0.0.9'), await from('10.0.0.9')]).toEqual([200, 200]);
+    expect([await from('2001:db8:0:1::1'), await from('2001:db8:0:1:ffff::2')]).toEqual([200, 429]);
+    expect(await from('2001:db9:0:1::1')).toBe(200);
   });
 
   test('a store out of order is an error, unless the plugin skips errors', async () => {
@@ -164,7 +252,8 @@ describe('@fastify/rate-limit', () => {
 
 describe('@nestjs/throttler', () => {
   const start = async (
-    throttlers: { name: string; ttl: number; limit: number; blockDuration?: number }[],
+    throttlers: ThrottlerOptions[],
+    storage = new NestThrottlerStorage({ limiter }),
   ): Promise<string> => {
     class AppController {
       read(): string {
@@ -178,7 +267,7 @@ describe('@nestjs/throttler', () => {
       readonly name = 'app';
     }
     Module({
-      imports: [ThrottlerModule.forRoot({ throttlers, storage: new NestThrottlerStorage({ limiter }) })],
+      imports: [ThrottlerModule.forRoot({ throttlers, storage })],
       controllers: [AppController],
       providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],
     })(AppModule);
@@ -217,5 +306,34 @@ describe('@nestjs/throttler', () => {
     expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '1']);
     await clock.advance(500);
     expect(await statusesOf(url, 1)).toEqual([200]);
+  });
+
+  test('skipped requests take nothing, and clients count apart by the tracker', async () => {
+    const url = await start([
+      {
+        name: 'default',
+        ttl: MINUTE,
+        limit: 1,
+        skipIf: (context) => context.switchToHttp().getRequest<Request>().url === '/?health',
+        getTracker: ({ headers }) => ipKey((headers as Record<string, string>)['x-client'] ?? '127.0.0.1'),
+      },
+    ]);
+    expect(await statusesOf(`${url}/?health`, 3)).toEqual([200, 200, 200]);
+    expect(await statusesOf(url, 2)).toEqual([200, 429]);
+    const from = async (address: string) => (await fetch(url, { headers: { 'x-client': address } })).status;
+    expect([await from('2001:db8:0:1::1'), await from('2001:db8:0:1:ffff::2')]).toEqual([200, 429]);
+    expect(await from('2001:db9:0:1::1')).toBe(200);
+  });
+
+  test('a store out of order is an error of the request', async () => {
+    const out = outage(memory());
+    const broken = new RateLimiter(out.backend, { onError: () => {} });
+    const storage = new NestThrottlerStorage({ limiter: broken });
+    const url = await start([{ name: 'default', ttl: MINUTE, limit: 2 }], storage);
+    expect(await statusesOf(url, 1)).toEqual([200]);
+    out.start();
+    expect(await statusesOf(url, 1)).toEqual([500]);
+    out.end();
+    await broken.close();
   });
 });
