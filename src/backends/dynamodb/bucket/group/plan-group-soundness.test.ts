@@ -93,9 +93,8 @@ describe('groups', () => {
       }),
       RUNS,
     );
-    expect(seenKinds).toEqual(
-      new Set([null, 'granted', 'denied', 'id-taken', 'done', 'done, holder lost', 'extended', 'not extended']),
-    );
+    const kinds = [null, 'granted', 'denied', 'id-taken', 'done', 'done, holder lost', 'extended', 'not extended'];
+    if (runsAll) expect(seenKinds).toEqual(new Set(kinds));
   });
 
   test('a group planned on the stored item is written at the first attempt, and every verdict is exact', () => {
