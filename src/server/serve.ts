@@ -2,7 +2,7 @@ import { type Http2Bindings, type HttpBindings, serve as listen, type ServerType
 import type { AddressInfo } from 'node:net';
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { InFlight } from './in-flight.js';
+import { PendingCalls } from '../core/pending-calls.js';
 import { isLoopback, refuseOtherHosts } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
@@ -47,7 +47,7 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   }
   const server = createServer(limiter, { ...rest, tokens });
   const isOpen = tokens.length === 0;
-  const inFlight = new InFlight();
+  const inFlight = new PendingCalls();
   let isClosing = false;
   const end = (response: Response): Response => {
     inFlight.end();

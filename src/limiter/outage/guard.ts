@@ -2,7 +2,7 @@ import type { Awaitable } from '../../backend.js';
 import { type Clock, startTimer } from '../../clock.js';
 import { BackendUnavailable, isHeadgateError, unavailableKind, type UnavailableKind } from '../../core/errors.js';
 import { closedError } from './closed-error.js';
-import { PendingCalls } from './pending-calls.js';
+import { PendingCalls } from '../../core/pending-calls.js';
 
 const FAILURES_TO_OPEN = 5;
 const PROBE_EVERY_MS = 1_000;

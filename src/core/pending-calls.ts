@@ -1,4 +1,4 @@
-/** Counts the calls to the store that have no answer yet. */
+/** Counts calls that have no answer yet. A counter, because a set of promises costs each call a look-up. */
 export class PendingCalls {
   #count = 0;
   readonly #whenIdle: (() => void)[] = [];
@@ -13,7 +13,7 @@ export class PendingCalls {
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  /** Resolves when no call is in flight. */
+  /** Resolves when no call is pending. */
   async idle(): Promise<void> {
     if (this.#count > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
