@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** What takes processes, minutes, the memory of the machine, a browser, or programs in Python: `npm run test:chaos`. */
+/** What takes processes, faults, minutes, the memory of the machine, a browser, or programs in Python: `npm run test:chaos`. */
 export const CHAOS = [
   'examples/guide/journal-store-suite.test.ts',
   'src/backends/dynamodb/bucket/writes/engines.test.ts',
@@ -13,22 +13,31 @@ export const CHAOS = [
   'tests/e2e/cli-stack-moto.test.ts',
   'tests/e2e/cli-stack.test.ts',
   'tests/e2e/first-use.test.ts',
+  'tests/e2e/readme-installed.test.ts',
   'tests/features/charge.test.ts',
+  'tests/features/own-lease.test.ts',
   'tests/features/pause-processes.test.ts',
   'tests/features/portable.test.ts',
   'tests/features/priority.test.ts',
+  'tests/features/slots-of-features.test.ts',
   'tests/infra/cfn-lint.test.ts',
   'tests/infra/checkov.test.ts',
   'tests/infra/policies.test.ts',
+  'tests/integration/dynamodb/failures/**/*.test.ts',
+  'tests/integration/caches-stay-flat.test.ts',
   'tests/integration/engines.test.ts',
   'tests/integration/llm/clients.test.ts',
   'tests/integration/manifest-large.test.ts',
   'tests/integration/memory-stays-flat.test.ts',
+  'tests/integration/reconciler/**/*.test.ts',
   'tests/integration/revoked-key-outage.test.ts',
   'tests/integration/stack/adopt.test.ts',
+  'tests/integration/stack/failures.test.ts',
+  'tests/integration/stream/broken-answers.test.ts',
   'tests/integration/stream/exactly-once.test.ts',
   'tests/integration/stream/usage.test.ts',
   'tests/integration/stream/worker.test.ts',
+  'tests/integrations/http/held-slots.test.ts',
   'tests/oracle/cut-asks.test.ts',
   'tests/packaging.test.ts',
   'tests/types/compiled.test.ts',
@@ -37,11 +46,14 @@ export const CHAOS = [
 
 /** Properties that `npm test` tries with an eighth of their cases (`tests/support/runs.ts`), and `test:chaos` with all. */
 export const MANY_CASES = [
+  'src/backends/dynamodb/acquire/change-shards.test.ts',
+  'src/backends/dynamodb/bucket/group/group-write-reach.test.ts',
   'src/backends/dynamodb/bucket/group/group-write.test.ts',
   'src/backends/dynamodb/bucket/group/plan-group-portable.test.ts',
   'src/backends/dynamodb/bucket/group/plan-group-soundness.test.ts',
   'src/core/bucket/bucket-writes.test.ts',
   'src/core/bucket/decide.test.ts',
+  'tests/features/portable-levels.test.ts',
   'tests/oracle/features.test.ts',
   'tests/oracle/oracle.test.ts',
   'tests/fuzz/limit.test.ts',
@@ -56,6 +68,9 @@ export const MANY_CASES = [
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */
 const ENGINES = ['tests/engines/**/*.test.ts'];
+
+/** The built site in a browser: part of `npm run docs`. */
+const SITE = ['tests/site/**/*.test.ts'];
 
 /** Suites that also run with the SDK's client where the default is the lean transport: conformance, costs, faults. */
 export const ON_SDK = [
@@ -111,7 +126,7 @@ export default defineConfig({
           ...together,
           name: 'whole',
           include: ['tests/**/*.test.ts', 'examples/**/*.test.ts'],
-          exclude: [...CHAOS, ...ENGINES],
+          exclude: [...CHAOS, ...ENGINES, ...SITE],
         },
       },
     ],

@@ -1,4 +1,5 @@
 import { findEngine } from 'headgate/testing/dynamodb';
+import { showAblation } from './ablation.js';
 import { takeFromBuckets } from './bucket-taker.js';
 import { budgetRows } from './budgets.js';
 import { clientRows } from './clients.js';
@@ -33,13 +34,14 @@ const PARTS: Readonly<Record<string, () => Promise<void>>> = {
   dynamodb: () => showOnDynamoDB('Headgate on DynamoDB', dynamodbRows),
   processes: () => showOnDynamoDB('Many processes on one bucket', processRows),
   http: () => show(`The HTTP server, ${NODE}; ratio: headgate / peer, or headgate / most`, httpRows()),
+  'http-soak': () => show(`A busy bucket behind the HTTP server, ${NODE}; ratio: headgate / goal`, soakRows()),
   rivals: showRivals,
   growth,
 };
 
 /** Parts that only `--all` or their name runs. */
 const MORE_PARTS: typeof PARTS = {
-  'http-soak': () => show(`A busy bucket behind the HTTP server, ${NODE}; ratio: headgate / goal`, soakRows()),
+  ablation: showAblation,
   'own-cpu': showOwnCpu,
   redis: () => showOnDynamoDB('Headgate against rate-limiter-flexible on Redis', redisRows),
   'zae-limiter': () => showOnDynamoDB('Headgate against zae-limiter', zaeLimiterRows),

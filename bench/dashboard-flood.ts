@@ -4,6 +4,7 @@ import { Limit } from '../src/core/limit.js';
 import { RateLimiter } from '../src/limiter/rate-limiter.js';
 import { EventHub, readDashboard, serve } from '../src/server/index.js';
 import { launchBrowser } from '../tests/support/dashboard/browser.js';
+import { tenantOf } from './flood-stream.js';
 
 /**
  * Shows the overview of a server that reports 5,000 denials a second of 10,000 entities, and prints every 30 seconds the
@@ -12,7 +13,6 @@ import { launchBrowser } from '../tests/support/dashboard/browser.js';
  * document has more or fewer nodes than before, the next line names the parts that changed.
  * `--seconds=600` is the whole run.
  */
-const ENTITIES = 10_000;
 const DENIALS_A_SECOND = 5_000;
 const TICK_MS = 20;
 const SAMPLE_MS = 30_000;
@@ -68,9 +68,8 @@ await browser.close();
 await server.close();
 await limiter.close();
 
-/** Most denials concern few entities, as in practice; the rest are spread over all of them. */
 function denialOf(at: number): object {
-  const entityId = `tenant-${at % 3 === 0 ? at % 7 : (at * 7_919) % ENTITIES}`;
+  const entityId = tenantOf(at);
   return {
     namespace: 'default',
     entityId,

@@ -3,6 +3,8 @@ import { Limit, RateLimiter } from 'headgate';
 import { createTable, dynamodb, type DynamoDBOptions } from 'headgate/dynamodb';
 import type { Engine } from 'headgate/testing/dynamodb';
 import { RateLimiterDynamo } from 'rate-limiter-flexible';
+import { openTransport } from '../src/backends/dynamodb/client/open-transport.js';
+import { deadlineIn } from '../src/machine-time.js';
 import { callEach } from './load.js';
 import type { Contender } from './race.js';
 
@@ -110,6 +112,23 @@ export async function bareBucket(client: DynamoDB, keys: readonly string[]): Pro
   await putAll(client, keys.map(copyFor));
   return async (key) => {
     await client.updateItem(takeOne(`bucket#${key}`, 'b_rph_tk', 'b_tph_tk'));
+  };
+}
+
+/** The writes of `bareBucket` and `bareCounter`, on the same items, sent by the lean transport. */
+export function leanWrites(reach: { readonly endpoint: string; readonly region: string }): {
+  readonly bucket: Contender;
+  readonly counter: Contender;
+  readonly close: () => void;
+} {
+  const transport = openTransport(reach);
+  const send = async (input: UpdateItemInput): Promise<void> => {
+    await transport.send('UpdateItem', input, deadlineIn(PATIENCE_MS));
+  };
+  return {
+    bucket: async (key) => send(takeOne(`bucket#${key}`, 'b_rph_tk', 'b_tph_tk')),
+    counter: async (key) => send(takeOne(`counter#${key}`, 'tk')),
+    close: () => transport.close(),
   };
 }
 

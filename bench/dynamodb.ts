@@ -10,8 +10,10 @@ import {
   headgate,
   headgateDenied,
   leanReach,
+  leanWrites,
 } from './dynamodb-peers.js';
 import { bareSockets } from './bare-sockets.js';
+import { costRows } from './costs.js';
 import { compare } from './interleave.js';
 import { callEach, compareLatency, compareThroughput, type Load } from './load.js';
 import { QuickStore } from './quick-store.js';
@@ -43,15 +45,20 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     for (const contender of [spread, spreadBySdk]) await callEach(SPREAD, AT_ONCE, contender);
     const onMany = { keys: SPREAD, concurrency: AT_ONCE, roundMs: 1_000 };
     const manyName = `${AT_ONCE} callers on 10,000 buckets`;
+    const onBuckets = { name: `acquire / bare UpdateItem, ${manyName}`, goal: 2.2 };
+    yield* costRows(onBuckets, onMany, [spread, bucket], engine.pid);
     for (const [name, ours, other, goal] of [
-      [`acquire / bare UpdateItem, ${manyName}`, spread, bucket, { goal: 2.2 }],
       [`acquire / bare UpdateItem, ${manyName}, through the SDK`, spreadBySdk, bucket, { goal: 0.85 }],
       [`acquire / bare UpdateItem, ${manyName}, of a mere counter`, spread, counter, {}],
       [`acquire / RateLimiterDynamo, ${manyName}`, spread, peer, { goal: 1 }],
     ] as const) {
       yield { name, unit: 'ops/s', ...goal, ...(await compareThroughput(onMany, ours, other)) };
     }
-
+    const byLean = leanWrites(lean);
+    const clients = { name: `UpdateItem of the lean transport / of the SDK, ${manyName}` };
+    yield* costRows(clients, onMany, [byLean.bucket, bucket], engine.pid);
+    yield* costRows({ name: `${clients.name}, of a mere counter` }, onMany, [byLean.counter, counter], engine.pid);
+    byLean.close();
     {
       await using sockets = await bareSockets(engine.endpoint, SPREAD);
       const most = await compareThroughput(onMany, sockets.contender, bucket);

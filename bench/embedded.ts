@@ -2,7 +2,7 @@ import { Limit, RateLimiter } from 'headgate';
 import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible';
 import { fileRows } from './file.js';
 import { heapGrowth } from './heap.js';
-import { compare, theirsToOurs } from './interleave.js';
+import { compare, INVERSE } from './interleave.js';
 import { type Contender, race } from './race.js';
 import { sized } from './settings.js';
 import type { Row } from './table.js';
@@ -108,7 +108,7 @@ export async function* embeddedRows(): AsyncGenerator<Row> {
       async () => flexibleBytes(flexible('rpm', 10, DAY_S)),
     ],
   ] as const) {
-    yield { name, unit: 'bytes', goal: BYTES_GOAL, ...(await compare(ours, theirs, theirsToOurs)) };
+    yield { name, unit: 'bytes', goal: BYTES_GOAL, ...(await compare(ours, theirs, INVERSE)) };
   }
   yield* await fileRows(KEYS);
 }

@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000;
 const NEVER_PACED = { paceAbove: -1, splitAbove: Infinity };
 const ALWAYS_SPLIT = { paceAbove: 0, splitAbove: -1 };
 /** The images of 20,000 buckets are cached. */
-const BUCKETS = [1_000, 10_000, 30_000].map(sized);
+const BUCKETS = [1_000, 10_000, 15_000, 30_000].map(sized);
 
 /** CPU of this process, which sends one request per acquire and level to the engine. */
 export async function growthOnDynamoDB(): Promise<void> {

@@ -19,7 +19,7 @@ export function plenty(name: string): Limit {
 }
 
 export function bucketCounts(): readonly number[] {
-  return [1_000, 10_000, 100_000, 1_000_000].map(sized);
+  return [1_000, 10_000, 15_000, 100_000, 1_000_000].map(sized);
 }
 
 export function keysOf(count: number): readonly string[] {

@@ -14,12 +14,13 @@ import {
   plenty,
 } from './growth-points.js';
 import { heapGrowth } from './heap.js';
-import { type Point, printSeries } from './series.js';
+import { type Point, printSeries, printTableHead } from './series.js';
 
 const inMemory: Open = async (limits) => RateLimiter.open('memory:', { limits });
 
 /** How the CPU of an acquire, and the size of a bucket, grow with what is stored. */
 export async function growth(): Promise<void> {
+  printTableHead();
   await printSeries('memory, limits', await limitPoints(inMemory));
   await printSeries('memory, levels', await levelPoints(inMemory));
   await printSeries('memory, holders', await holderPoints(inMemory));

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { findEngine, startEngine, startFaultProxy } from 'headgate/testing/dynamodb';
 import { clientOf, createTables, leanReach } from './dynamodb-peers.js';
 import type { ClientNews, ClientOrder } from './http-client.js';
@@ -15,7 +16,8 @@ const REQUESTS = 4_000;
 const CONNECTIONS = 32;
 const CLIENTS = 8;
 const CALLERS = 64;
-const HOT_MS = 2_000;
+const WARM_UP_MS = 4_000;
+const WINDOW_MS = 4_000;
 const BODY = JSON.stringify({ entityId: 'user-1', resource: 'gpt-4', consume: { rph: 1, tph: 100 } });
 
 /** What a server adds to an app that answers a constant, and what a hot bucket costs behind one server. */
@@ -56,7 +58,10 @@ async function post(url: string, agent: Agent): Promise<void> {
   if (response.statusCode !== 200) throw new Error(`Expected 200, got ${response.statusCode}`);
 }
 
-/** Eight client processes, 512 calls in flight, one server, one bucket. */
+/**
+ * Eight client processes, 512 calls in flight, one server, one bucket. The clients never pause: while they start, few calls are in
+ * flight, and a write carries few of them.
+ */
 async function* hotBucketRows(): AsyncGenerator<Row> {
   await using engine = await startEngine('dynoxide');
   await using proxy = await startFaultProxy(engine.endpoint, { record: true, askForCapacity: true });
@@ -65,18 +70,21 @@ async function* hotBucketRows(): AsyncGenerator<Row> {
   await createTables(client);
   await using server = await BenchServer.start({ kind: 'dynamodb', endpoint: proxy.endpoint, region });
   const children = Array.from({ length: CLIENTS }, () => fork(process.argv[1] ?? '', ['http-client', ...FLAGS]));
-  const load = async (forMs: number): Promise<number> => {
-    const order: ClientOrder = { url: server.url, callers: CALLERS, forMs };
+  const order: ClientOrder = { url: server.url, callers: CALLERS };
+  const grantsSoFar = async (): Promise<number> => {
     const all = await Promise.all(children.map((child) => tell<ClientNews>(child, order)));
     return all.reduce((sum, { grants }) => sum + grants, 0);
   };
   try {
-    await load(sized(HOT_MS));
+    await grantsSoFar();
+    await delay(sized(WARM_UP_MS));
     const perGrant: number[] = [];
-    for (let round = 0; round < PAIRS; round++) {
+    for (let window = 0; window < PAIRS; window++) {
+      const before = await grantsSoFar();
       proxy.requests.clear();
-      const grants = await load(sized(HOT_MS));
-      perGrant.push(unitsOf(proxy.requests) / grants);
+      await delay(sized(WINDOW_MS));
+      const units = unitsOf(proxy.requests);
+      perGrant.push(units / ((await grantsSoFar()) - before));
     }
     const name = `write units per grant, 1 server, ${CLIENTS} clients, ${CLIENTS * CALLERS} calls in flight`;
     yield within(name, 'units', perGrant, 0.02);

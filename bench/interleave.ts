@@ -1,9 +1,10 @@
 import { PAIRS } from './settings.js';
 import { type Spread, spreadOf } from './spread.js';
 
-export interface Round {
-  readonly ours: number;
-  readonly theirs: number;
+/** What both contenders measured, one after the other. */
+export interface Round<T = number> {
+  readonly ours: T;
+  readonly theirs: T;
 }
 
 /** Two contenders that were measured in pairs. */
@@ -12,36 +13,44 @@ export interface Comparison {
   readonly ours: number;
   readonly theirs: number;
   readonly ratio: Spread;
+  /** The ratios are theirs / ours, for figures that are better when lower. Else they are ours / theirs. */
+  readonly isInverse?: boolean;
 }
 
-const oursToTheirs = ({ ours, theirs }: Round): number => ours / theirs;
-export const theirsToOurs = ({ ours, theirs }: Round): number => theirs / ours;
+export interface Direction {
+  readonly isInverse: boolean;
+}
+
+const FORWARD: Direction = { isInverse: false };
+export const INVERSE: Direction = { isInverse: true };
+
+export function ratioOf({ ours, theirs }: Round, isInverse = false): number {
+  return isInverse ? theirs / ours : ours / theirs;
+}
 
 /** Compares in pairs. The ratio of each pair is computed first, so that a slow machine affects both of its figures. */
 export async function compare(
   ours: () => Promise<number>,
   theirs: () => Promise<number>,
-  ratioOf: (round: Round) => number = oursToTheirs,
+  direction: Direction = FORWARD,
 ): Promise<Comparison> {
-  return comparisonOf(await interleave(ours, theirs), ratioOf);
+  return comparisonOf(await interleave(ours, theirs), direction);
 }
 
-export function comparisonOf(rounds: readonly Round[], ratioOf: (round: Round) => number = oursToTheirs): Comparison {
+export function comparisonOf(rounds: readonly Round[], { isInverse }: Direction = FORWARD): Comparison {
   return {
     ours: spreadOf(rounds.map((round) => round.ours)).median,
     theirs: spreadOf(rounds.map((round) => round.theirs)).median,
-    ratio: spreadOf(rounds.map(ratioOf)),
+    ratio: spreadOf(rounds.map((round) => ratioOf(round, isInverse))),
+    isInverse,
   };
 }
 
 /** Both contenders run in every round, and they alternate in going first. The first round only warms up. */
-export async function interleave(
-  ours: () => Promise<number>,
-  theirs: () => Promise<number>,
-): Promise<readonly Round[]> {
+export async function interleave<T>(ours: () => Promise<T>, theirs: () => Promise<T>): Promise<readonly Round<T>[]> {
   await ours();
   await theirs();
-  const measured: Round[] = [];
+  const measured: Round<T>[] = [];
   for (let round = 0; round < PAIRS; round++) {
     if (round % 2 === 0) {
       const first = await ours();

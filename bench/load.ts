@@ -72,7 +72,7 @@ export async function callEach(keys: readonly string[], concurrency: number, con
 }
 
 /** Returns how many operations were done while `goesOn` returned true. */
-async function callAll(
+export async function callAll(
   { keys, concurrency }: Pick<Load, 'keys' | 'concurrency'>,
   contender: Contender,
   goesOn: (started: number) => boolean,

@@ -1,4 +1,4 @@
-import { type Comparison, compare, theirsToOurs } from './interleave.js';
+import { type Comparison, compare, INVERSE } from './interleave.js';
 import { sized } from './settings.js';
 
 export type Contender = (key: string) => Promise<void>;
@@ -16,7 +16,7 @@ export async function race(
   return compare(
     () => measure(ours),
     () => measure(theirs),
-    theirsToOurs,
+    INVERSE,
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Backend } from '../src/backend.js';
 import { BucketCache } from '../src/backends/dynamodb/acquire/bucket-shards.js';
-import { adjust, consume } from '../src/backends/dynamodb/acquire/consume.js';
+import { adjust } from '../src/backends/dynamodb/acquire/change-level.js';
+import { consume } from '../src/backends/dynamodb/acquire/consume.js';
 import { PRESSURE } from '../src/backends/dynamodb/bucket/pressure.js';
 import { memory } from '../src/backends/embedded/memory.js';
 import { BackendUnavailable } from '../src/core/errors.js';

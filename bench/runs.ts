@@ -12,7 +12,7 @@ interface Measured {
 }
 
 /** Parts that print tables of their own or figures of a simulation, or watch one bucket: one run of them has all pairs. */
-const ONCE: ReadonlySet<string> = new Set(['growth', 'http-soak', 'own-cpu', 'processes', 'rivals']);
+const ONCE: ReadonlySet<string> = new Set(['ablation', 'growth', 'http-soak', 'own-cpu', 'processes', 'rivals']);
 /** Packages whose versions decide the figures. */
 const PACKAGES = [
   '@dynoxide/linux-x64',

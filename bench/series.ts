@@ -13,6 +13,11 @@ export interface Point {
 const BATCH_MS = 100;
 const CALLS_BETWEEN_LOOKS = 16;
 
+/** The header of the lines with `|`, of which `grep '^|'` makes a table for docs/benchmarks.md. */
+export function printTableHead(): void {
+  console.log('| what grows | sizes | CPU of a call, us | to the first | bytes each |\n|---|---|---|---|---|');
+}
+
 /** Prints the CPU of one call at each point. Each ratio is of one round, in which every point has its turn. */
 export async function printSeries(title: string, points: readonly Point[]): Promise<void> {
   process.stderr.write(`${title}\n`);
@@ -25,12 +30,20 @@ export async function printSeries(title: string, points: readonly Point[]): Prom
     }
   }
   const first = cpuNs[0] ?? [];
-  const lines = points.map(({ label, bytes }, at) => {
+  const measured = points.map(({ label, bytes }, at) => {
     const all = cpuNs[at] ?? [];
     const ratio = spreadOf(all.map((ns, round) => ns / (first[round] ?? Number.NaN)));
-    return [label, figure(spreadOf(all).median), printRatio(ratio), bytes === undefined ? '-' : bytes.toFixed(0)];
+    return { label, ns: spreadOf(all).median, ratio, bytes: bytes === undefined ? '-' : bytes.toFixed(0) };
   });
+  const lines = measured.map(({ label, ns, ratio, bytes }) => [label, figure(ns), printRatio(ratio), bytes]);
   console.log(`\n${inColumns([[title, 'CPU ns', 'to the first', 'bytes each'], ...lines], new Set([0]))}`);
+  const cells = [
+    measured.map(({ label }) => Number(label).toLocaleString('en')),
+    measured.map(({ ns }) => figure(ns / 1_000)),
+    measured.map(({ ratio }) => `${ratio.median.toFixed(2)}x`),
+    measured.some(({ bytes }) => bytes !== '-') ? measured.map(({ bytes }) => bytes) : ['-'],
+  ];
+  console.log(`| ${[title, ...cells.map((each) => each.join('; '))].join(' | ')} |`);
 }
 
 async function cpuNsPerCall(call: Point['call']): Promise<number> {

@@ -1,5 +1,5 @@
 import { availableParallelism, loadavg } from 'node:os';
-import type { Comparison } from './interleave.js';
+import { type Comparison, ratioOf } from './interleave.js';
 import { LEAST_PAIRS, printRatio, spreadOf } from './spread.js';
 
 export interface Row extends Comparison {
@@ -65,15 +65,16 @@ export function inColumns(lines: readonly (readonly string[])[], words: Readonly
 }
 
 /**
- * A goal is met only if the worse quartile meets it, and missed only if the better quartile misses it. Between them, or
- * with too few pairs, it is unclear.
+ * A goal is met only if the worse quartile meets it, and so does the ratio of the two medians that are printed beside it. It
+ * is missed only if the better quartile misses it. Else, or with too few pairs, it is unclear.
  */
-export function verdictOf({ ratio, goal, goalIs = 'least' }: Row): 'met' | 'MISSED' | 'unclear' | null {
+export function verdictOf(row: Row): 'met' | 'MISSED' | 'unclear' | null {
+  const { ratio, goal, goalIs = 'least' } = row;
   if (goal === undefined) return null;
   if (!(ratio.count >= LEAST_PAIRS)) return 'unclear';
   const [worse, better] = goalIs === 'least' ? [ratio.low, ratio.high] : [ratio.high, ratio.low];
   const meets = (value: number): boolean => (goalIs === 'least' ? value >= goal : value <= goal);
-  if (meets(worse)) return 'met';
+  if (meets(worse) && meets(ratioOf(row, row.isInverse))) return 'met';
   return meets(better) ? 'unclear' : 'MISSED';
 }
 

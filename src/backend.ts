@@ -16,8 +16,8 @@ import type { LeaseStore } from './backend/lease-store.js';
 import type { ManagedStore } from './backend/managed-store.js';
 import type { NamespaceStore } from './backend/namespace-store.js';
 import type { UsageStore } from './backend/usage-store.js';
-import type { Amount, AskedAmount, DenialReason, Holder, Verdict } from './core/bucket/decide.js';
-import type { RateDeltas, RateTotals } from './core/bucket/holder-rules.js';
+import type { Amount, AskedAmount, DenialReason, Holder, PortablePart, Verdict } from './core/bucket/decide.js';
+import type { RateChange } from './core/bucket/holder-rules.js';
 import type { ClosedState, PortableChange } from './core/bucket/portable.js';
 import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
 import type { ConfigVersion } from './core/config/config.js';
@@ -25,7 +25,7 @@ import type { Limit } from './core/limit.js';
 import type { Pause } from './core/pause.js';
 import type { EpochMs } from './core/units.js';
 
-export type { AuditAction, AuditRecord, AuditStore } from './backend/audit-store.js';
+export type { AuditAction, AuditPageRequest, AuditRecord, AuditStore } from './backend/audit-store.js';
 export type { BucketRecord, BucketStore, BucketToPause } from './backend/bucket-store.js';
 export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Reshard, Tuning } from './backend/call.js';
 export { MAX_READ } from './backend/call.js';
@@ -100,18 +100,28 @@ export type ConsumeDecision =
       readonly levels: readonly LevelAnswer[];
       /** The deny cache of this process decided, without a request to the store. */
       readonly remembered?: boolean;
-      /** The ask is for a portable lease, and a shard has as many holders as it may have. */
+      /** The lease would be one that no slot bounds, and a shard has as many holders as it may have. */
       readonly crowded?: true;
     };
 
 /**
- * How a lease changes what it has taken from one bucket. `holder` is `none`: the lease has no holder there. `keep`: the
- * holder stays, with the new totals if it carries rates. `release`: it is removed, and its slots return.
+ * What a store knows of the changes that a lease has made at one level: of one that was made in part, or whose answer came
+ * after the limiter's deadline. Only the store reads and sets it. The lease passes the same object with every change.
  */
-export type LevelChange = LevelRef & { readonly place?: GrantLocation } & (
-    | (RateDeltas & { readonly holder: 'none' | 'keep' | 'release' })
-    | (RateTotals & { readonly holder: 'keep' | 'release' })
-  );
+export interface ChangeProgress {
+  state?: unknown;
+}
+
+/**
+ * How a lease changes what it has taken from one bucket. `holder` is `none`: the lease has no holder there. `keep`: the
+ * holder stays, with the new amounts if it carries rates. `release`: it is removed, and its slots return.
+ */
+export interface LevelChange extends LevelRef, RateChange {
+  readonly holder: 'none' | 'keep' | 'release';
+  readonly place?: GrantLocation;
+  /** Left out: no earlier change is to be continued. With a state in it, the change names all that the lease has taken. */
+  readonly progress?: ChangeProgress;
+}
 
 /** The changes that a lease makes at its levels. */
 export interface AdjustRequest {
@@ -128,27 +138,34 @@ export interface OperateRequest {
   readonly levels: readonly LevelOperation[];
 }
 
-/** Each level succeeds or fails separately. A successful level is not undone; a retry sends only the failed levels. */
+/**
+ * Each level succeeds or fails separately. A successful level is not undone; a retry sends only the failed levels. `isUnfinished`:
+ * the store has kept in `progress` what is left to do, and the next change continues there.
+ */
 export type LevelResult =
-  | { readonly kind: 'done'; readonly holderLost: boolean }
+  | {
+      readonly kind: 'done';
+      readonly holderLost: boolean;
+      /** Whether the next change must still look for a holder. Left out: if this one kept it and found it. */
+      readonly holds?: boolean;
+      readonly isUnfinished?: boolean;
+    }
   | {
       readonly kind: 'failed';
       readonly error: unknown;
+      readonly isUnfinished?: boolean;
       /** The refund may have landed. A retry could give it back twice. */
       readonly mayHaveRefunded?: boolean;
     };
 
 /** What an operation of a portable lease has done at one level. */
 export type OperationResult =
-  | {
-      readonly kind: 'done';
-      /** What the lease has taken from rates and unlimited limits now. */
-      readonly taken: readonly Amount[];
-    }
+  /** The account of the lease in this bucket now. */
+  | { readonly kind: 'done'; readonly part: PortablePart }
   /** The holder no longer exists. What the operation says is due then was charged. */
   | { readonly kind: 'lost' }
   /** Another process has ended the lease in a way that contradicts the operation. Nothing was changed. */
-  | { readonly kind: 'closed'; readonly state: ClosedState }
+  | { readonly kind: 'closed'; readonly state: ClosedState; readonly part: PortablePart }
   /** The operation may have landed. It can be sent again: it counts once. */
   | { readonly kind: 'failed'; readonly error: unknown };
 
@@ -156,7 +173,7 @@ export type OperationResult =
 export interface ExtendRequest {
   readonly leaseId: string;
   /** Only the levels that keep a holder. */
-  readonly levels: readonly { readonly entityId: string; readonly resource: string; readonly place?: GrantLocation }[];
+  readonly levels: readonly Pick<LevelChange, 'entityId' | 'resource' | 'place' | 'progress'>[];
   readonly expiresAtMs: EpochMs;
 }
 

@@ -3,6 +3,7 @@ export type {
   AdjustRequest,
   AdminCall,
   AuditAction,
+  AuditPageRequest,
   AuditRecord,
   AuditStore,
   Awaitable,
@@ -11,6 +12,7 @@ export type {
   BucketStore,
   BucketToPause,
   Call,
+  ChangeProgress,
   ChargeLevels,
   ChargeOutcome,
   ChargeReceipt,
@@ -72,11 +74,13 @@ export type {
   DenialReason,
   Holder,
   LimitStatus,
+  ParentAmount,
   PortablePart,
   Verdict,
 } from './core/bucket/decide.js';
-export type { RateDeltas, RateTotal, RateTotals } from './core/bucket/holder-rules.js';
-export type { PortableChange, PortableOperation } from './core/bucket/portable.js';
+export type { AmountChange, RateChange } from './core/bucket/holder-rules.js';
+export type { FollowedAccount, PortableChange, PortableOperation } from './core/bucket/portable.js';
+export type { StatedAmount, StatedDeltas, StatedTotals } from './core/bucket/portable-account.js';
 export type { ResidentBucket, ResidentBuckets } from './core/bucket/resident-buckets.js';
 export { type ErrorCode, type ErrorTraits, errorTraits } from './core/error-codes.js';
 export {
@@ -152,4 +156,4 @@ export type { LimitCapacity, ResourcesApi } from './limiter/api/resources-api.js
 export type { OnThrow, RunOptions } from './core/lease-scope.js';
 export type { StatusRequest } from './limiter/acquire/status.js';
 export type { Usage, UsageApi, UsageRange, UsageSummary } from './limiter/api/usage-api.js';
-export type { WaitingStatus } from './limiter/waiting/waiting-lines.js';
+export type { WaitingStatus } from './limiter/waiting/waiting-status.js';

@@ -96,6 +96,28 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** The folders that plan and send writes through the executor, and know no dialect of a store. */
+const NEUTRAL = /^backends\/dynamodb\/(?:bucket|acquire)\//;
+const DIALECT =
+  /GSI|\bALL_(?:NEW|OLD)\b|\b(?:Put|Get|Update|Delete|BatchGet|BatchWrite|TransactGet|TransactWrite)Items?\b|ConditionCheckFailed|attribute_(?:not_)?exists|DynamoDB/g;
+
+/** A second store with conditional writes then needs an executor, not a second planner. */
+export const plansKnowNoDialect: Rule = (files) =>
+  files
+    .filter((file) => NEUTRAL.test(file.path) && !isTest(file))
+    .flatMap((file) => [
+      ...importsOf(file)
+        .filter(({ target, specifier }) =>
+          target === null
+            ? specifier.startsWith('@aws-sdk')
+            : /^backends\/dynamodb\/(?:client|expressions)\//.test(target),
+        )
+        .map(({ specifier }) => `${file.path} imports ${specifier}: plans and the acquire path see the executor only`),
+      ...[...new Set(file.text.match(DIALECT))].map(
+        (word) => `${file.path} contains ${word}: the dialect of the store belongs in expressions/`,
+      ),
+    ]);
+
 /** The files of the limiter that may construct a backend. */
 const COMPOSITION_ROOTS = ['limiter/store-url.ts', 'limiter/store-connection.ts'];
 

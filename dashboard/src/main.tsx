@@ -6,6 +6,6 @@ import { startSession } from './state/session.js';
 
 startRouter();
 startLive();
-void startSession();
+startSession();
 const root = document.getElementById('app');
 if (root !== null) render(<AppRoot />, root);

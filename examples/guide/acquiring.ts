@@ -1,27 +1,28 @@
-import { Limit, RateLimitExceeded, RateLimiter } from 'headgate';
 import { callModel } from './model.js';
+// #region ask
+import { Limit, RateLimiter, RateLimitExceeded } from 'headgate';
 
-export const limiter = new RateLimiter('memory:', {
-  limits: [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 10_000)],
-});
+const limiter = new RateLimiter('memory:', { limits: [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 10_000)] });
 const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } };
+// #endregion ask
+export { limiter };
 
 export async function withRun(): Promise<string> {
   // #region run
   const text = await limiter.run(ask, async (lease) => {
     const reply = await callModel('Why is the sky blue?');
-    await lease.settle({ tpm: reply.usage.total_tokens });
+    await lease.settle({ tpm: reply.usage.total_tokens }).catch(console.error);
     return reply.text;
   });
   // #endregion run
   return text;
 }
 
-export async function withThrow(): Promise<string> {
+export async function withThrow(question: string): Promise<string> {
   // #region on-throw
   const text = await limiter.run(
     ask,
-    async () => (await callModel('fail')).text,
+    async () => (await callModel(question)).text,
     // The vendor has counted a call that timed out. One that it refused has cost nothing.
     { onThrow: (error) => (error instanceof Error && error.name === 'TimeoutError' ? 'commit' : 'rollback') },
   );
@@ -51,4 +52,31 @@ export async function withError(): Promise<string> {
     return `${violation?.limit.name} of ${violation?.entityId}: wait ${error.retryAfterMs} ms`;
   }
   // #endregion error
+}
+
+export async function withValue(question: string): Promise<string> {
+  // #region try
+  const decision = await limiter.tryAcquire(ask);
+  if (!decision.granted) {
+    return decision.retryAfterMs === null ? 'No wait helps.' : `Try again in ${decision.retryAfterMs} ms.`;
+  }
+  const { lease } = decision;
+  const reply = await callModel(question).catch(async (error: unknown) => {
+    await lease.rollback().catch(console.error);
+    throw error;
+  });
+  await lease.commit({ tpm: reply.usage.total_tokens }).catch(console.error);
+  return reply.text;
+  // #endregion try
+}
+
+export async function withoutTaking() {
+  // #region reading
+  const user = { entityId: 'user-1', resource: 'gpt-4' };
+  const left = await limiter.available(user); // { rpm: 58, tpm: 9_000 }
+  const limits = await limiter.status(user); // for each limit: its level, `available`, `retryAfterMs`
+  const statuses = await limiter.peek({ ...user, consume: { tpm: 9_500 } }); // with `exceeded`
+  const waitMs = await limiter.timeUntilAvailable({ ...user, consume: { tpm: 9_500 } }); // 3_000
+  // #endregion reading
+  return { left, limits, statuses, waitMs };
 }

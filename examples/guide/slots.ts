@@ -1,20 +1,17 @@
+// #region slots
+import { setTimeout } from 'node:timers/promises';
 import { Limit, RateLimiter } from 'headgate';
 
-export async function slots(address: string): Promise<number> {
-  // #region slots
-  const limiter = await RateLimiter.open(address, { limits: [Limit.concurrent('slots', 4)], leaseTtlMs: 30_000 });
+const limiter = await RateLimiter.open('file:./limits.db', {
+  limits: [Limit.concurrent('slots', 4)],
+  leaseTtlMs: 10_000,
+});
+const ask = { entityId: 'gpu-1', resource: 'render', consume: { slots: 1 }, wait: { timeoutMs: 60_000 } };
 
-  const done = await limiter.run({ entityId: 'gpu-1', resource: 'render', consume: { slots: 1 } }, async (lease) => {
-    // `run` extends the lease while the function runs. If the lease is lost anyway, the work should end.
-    return renderFrame(lease.signal);
-  });
-  // #endregion slots
-  const { items } = await limiter.leases.list({ entityId: 'gpu-1', resource: 'render' });
-  await limiter.close();
-  return done + items.length;
-}
-
-async function renderFrame(signal: AbortSignal): Promise<number> {
-  signal.throwIfAborted();
-  return 1;
-}
+await limiter.run(ask, async (lease) => {
+  console.log('has a slot');
+  // Stands for your work. `run` extends the lease meanwhile. If the lease is lost anyway, its signal aborts: end the work.
+  await setTimeout(60_000, undefined, { signal: lease.signal });
+});
+await limiter.close();
+// #endregion slots

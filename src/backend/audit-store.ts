@@ -32,8 +32,14 @@ export interface AuditRecord {
   readonly after: unknown;
 }
 
+/** Which page of audit records to read. */
+export interface AuditPageRequest extends PageRequest {
+  /** The newest record first; `after` then names the oldest record of the previous page. Left out: the oldest first. */
+  readonly isDescending?: boolean;
+}
+
 /** The audit records of a namespace. Each is written together with the change that it describes. */
 export interface AuditStore {
-  /** In the order of time, for one subject; null: for all subjects. */
-  list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;
+  /** In the order of time or its reverse, for one subject; null: for all subjects. */
+  list(call: Call, subject: string | null, page: AuditPageRequest): Awaitable<Page<AuditRecord>>;
 }

@@ -1,5 +1,5 @@
 import type { EpochMs } from '../core/units.js';
-import type { AuditRecord } from './audit-store.js';
+import type { AuditPageRequest, AuditRecord } from './audit-store.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 
 /** A tenant, as a store keeps it. */
@@ -30,7 +30,7 @@ export interface NamespaceStore {
    */
   purge(call: RegistryChange, id: string): Awaitable<number>;
   /** The audit records of the registry. */
-  audit(call: RegistryCall, name: string, page: PageRequest): Awaitable<Page<AuditRecord>>;
+  audit(call: RegistryCall, name: string, page: AuditPageRequest): Awaitable<Page<AuditRecord>>;
 }
 
 /** The fields of a call that belongs to no namespace. */

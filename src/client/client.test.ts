@@ -1,44 +1,13 @@
-import { buildSync } from 'esbuild';
 import { getEventListeners } from 'node:events';
-import { fileURLToPath } from 'node:url';
-import { createContext, runInContext } from 'node:vm';
 import { describe, expect, test, vi } from 'vitest';
-import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
+import { connected } from '../../tests/support/server/connected-client.js';
 import { Limit } from '../core/limit.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
-import { RateLimiter } from '../limiter/rate-limiter.js';
-import { createServer } from '../server/server.js';
 import { HeadgateClient } from './client.js';
 import { RemoteError } from './http.js';
 import type { RemoteLease } from './remote-lease.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
-
-/** A client whose requests reach a server on memory without a socket. `loseNext`: the next answer is lost. */
-async function connected() {
-  const credential = credentialOf();
-  const limiter = await RateLimiter.open('memory:', {
-    limits: [Limit.perMinute('rpm', 10), Limit.concurrent('slots', 1)],
-    leaseSecrets: [SECRET],
-  });
-  const server = createServer(limiter, { tokens: [credential.token] });
-  const sent: string[] = [];
-  let isLost = false;
-  const loseNext = (): void => {
-    isLost = true;
-  };
-  const fetching: typeof fetch = async (input, init) => {
-    const request = new Request(input, init);
-    sent.push(new URL(request.url).pathname);
-    const response = await server.fetch(request);
-    if (!isLost) return response;
-    isLost = false;
-    throw new TypeError('fetch failed');
-  };
-  const client = new HeadgateClient('http://headgate.test/', { token: credential.secret, fetch: fetching });
-  const available = () => limiter.available({ entityId: 'user-1', resource: 'gpt-4' });
-  return { client, limiter, sent, available, loseNext, fetching, credential };
-}
 
 describe('the client', () => {
   test('a grant has the lease and the statuses of the library', async () => {
@@ -99,6 +68,37 @@ describe('the client', () => {
     expect(await available()).toEqual({ rpm: 6, slots: 1 });
   });
 
+  test('run gives back what only a parent or an unlimited limit counted, as the library does', async () => {
+    const { client, limiter } = await connected();
+    await limiter.config.setSystem({ limits: [Limit.perDay('rpd', 10), Limit.unlimited('free')] });
+    await limiter.entities.create({ id: 'team' });
+    await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+    await limiter.config.setEntity('team', 'gpt-4', { limits: [Limit.perDay('tpd', 10)] });
+    const work = async (lease: RemoteLease): Promise<never> => {
+      await lease.settle({ rpd: 4 });
+      throw new Error('mine');
+    };
+    const ask = { ...ASK, consume: { rpd: 1, tpd: 5, free: 7 } };
+    await expect(client.run(ask, work)).rejects.toThrow('mine');
+    expect(await limiter.available({ entityId: 'team', resource: 'gpt-4' })).toEqual({ tpd: 10 });
+    const { items } = await limiter.usage.query({ entityId: 'user-1', resource: 'gpt-4', window: 'hourly' });
+    expect(items).toMatchObject([{ tokens: { rpd: 4 } }]);
+    expect(items[0]?.tokens).not.toHaveProperty('free');
+  });
+
+  test.each(['{}', '[]', '{"status":"ok"}', '{"lease":null,"statuses":null,"available":null}'])(
+    'the answer %s of another server is an outage, whatever was asked',
+    async (body) => {
+      const fetching = async (): Promise<Response> => new Response(body, { status: 200 });
+      const client = new HeadgateClient('http://headgate.test', { fetch: fetching, retries: 0 });
+      const stored = { id: 'lease', token: 'token', expiresAt: null, consumed: {}, entityId: 'a', resource: 'r' };
+      const lease = client.resume(stored);
+      const calls = [client.acquire(ASK), client.peek(ASK), client.status(ASK), client.available(ASK), lease.commit()];
+      for (const call of calls) await expect(call).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect(lease.state).toBe('open');
+    },
+  );
+
   test.each(['acquire', 'peek', 'settle', 'commit', 'adjust'] as const)(
     '%s with an undefined amount is refused instead of leaving the amount out',
     async (call) => {
@@ -147,6 +147,30 @@ describe('the client', () => {
     }
   });
 
+  test.each([undefined, 60_000])(
+    'run extends the lease of a generator that is iterated late at once, with a lifetime of %s',
+    async (leaseTtlMs) => {
+      // Not `performance`: the clock of the store is shared by all tests of this process.
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+      try {
+        const { client, sent } = await connected();
+        const ask = { ...ASK, consume: { slots: 1 }, ...(leaseTtlMs === undefined ? {} : { leaseTtlMs }) };
+        const chunks = await client.run(ask, async function* () {
+          yield 1;
+          yield 2;
+        });
+        await vi.advanceTimersByTimeAsync(59_000);
+        await chunks.next();
+        await vi.advanceTimersByTimeAsync(0);
+        expect(sent).toEqual(['/v1/acquire', '/v1/leases/extend']);
+        await chunks.return(undefined);
+        expect(vi.getTimerCount()).toBe(0);
+      } finally {
+        vi.useRealTimers();
+      }
+    },
+  );
+
   test('run returns the result if the commit fails, and reports the failure', async () => {
     const reported: string[] = [];
     const { fetching, credential } = await connected();
@@ -186,10 +210,88 @@ describe('the client', () => {
     ['is cut off', '{"granted":true,"le'],
     ['is a page', '<html>'],
     ['is empty', ''],
+    ['is that of another program', '{"ok":true}'],
+    ['is a list', '[]'],
+    ['is null', 'null'],
   ])('a grant whose body %s is an outage, not a TypeError', async (_, text) => {
     const answering = (): Promise<Response> => Promise.resolve(new Response(text, { status: 200 }));
     const client = new HeadgateClient('http://headgate.test', { fetch: answering });
     await expect(client.acquire(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+  });
+
+  test('a grant of a newer server, whose limits have options that this client does not know, is no error', async () => {
+    const { fetching, credential, available } = await connected();
+    const newer: typeof fetch = async (input, init) => {
+      const response = await fetching(input, init);
+      const text = (await response.text()).replaceAll('"rpm:10/min"', '"rpm:10/min!someday=1"');
+      return new Response(text, { status: response.status, headers: response.headers });
+    };
+    const client = new HeadgateClient('http://headgate.test', { token: credential.secret, fetch: newer });
+    await client.run({ ...ASK, consume: { rpm: 1, slots: 1 } }, async () => {});
+    expect(await available()).toEqual({ rpm: 9, slots: 1 });
+    const [rpm] = await client.status(ASK);
+    expect(rpm?.limit).toEqual(Limit.perMinute('rpm', 10));
+    await expect(client.acquire({ ...ASK, consume: { rpm: 10 } })).rejects.toBeInstanceOf(RateLimitExceeded);
+  });
+
+  test('an answer of another program does not end a lease', async () => {
+    const { fetching, credential } = await connected();
+    let isOther = false;
+    const answering: typeof fetch = async (...args) => (isOther ? Response.json({ ok: true }) : fetching(...args));
+    const client = new HeadgateClient('http://headgate.test', {
+      token: credential.secret,
+      fetch: answering,
+      retries: 0,
+    });
+    const lease = await client.acquire({ ...ASK, consume: { slots: 1 } });
+    isOther = true;
+    await expect(lease.commit()).rejects.toMatchObject({ code: 'backend.unavailable' });
+    await expect(client.available(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+    await expect(client.peek(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+    isOther = false;
+    await lease.commit();
+    expect(await client.available(ASK)).toMatchObject({ slots: 1 });
+  });
+
+  test('an error of a proxy is an outage, whatever its code is', async () => {
+    let sent = 0;
+    const answering: typeof fetch = async () => {
+      sent += 1;
+      return Response.json({ code: 'BAD_GATEWAY', message: 'upstream' }, { status: 502 });
+    };
+    const client = new HeadgateClient('http://headgate.test', { fetch: answering, retries: 1 });
+    await expect(client.available(ASK)).rejects.toMatchObject({ code: 'backend.unavailable', retryable: true });
+    expect(sent).toBe(2);
+  });
+
+  test.each([
+    ['a token of two lines', 'http://127.0.0.1:9', 'hg_do-not-print\nhg_second'],
+    ['an address with a password', 'http://user:do-not-print@127.0.0.1:9', 'hg_x'],
+  ])('%s is refused without printing it', async (_, url, token) => {
+    const failed = async (): Promise<unknown> => new HeadgateClient(url, { token, retries: 0 }).acquire(ASK);
+    const error = (await failed().catch((thrown: unknown) => thrown)) as Error;
+    expect(error).toMatchObject({ code: 'input.invalid', got: expect.stringContaining('hidden') });
+    expect(`${error.message} ${String(error.cause)}`).not.toContain('do-not-print');
+  });
+
+  test('a token may end with the line break of its file, and be empty', async () => {
+    const { fetching, credential } = await connected();
+    const options = { token: `${credential.secret}\n`, fetch: fetching };
+    expect(await new HeadgateClient('http://headgate.test', options).tryAcquire(ASK)).toMatchObject({ granted: true });
+    expect(() => new HeadgateClient('http://headgate.test', { token: '' })).not.toThrow();
+  });
+
+  test('a timeout longer than a timer can be is not over at once', async () => {
+    const { fetching, credential } = await connected();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const slow: typeof fetch = async (input, init) => {
+      await vi.advanceTimersByTimeAsync(60_000);
+      init?.signal?.throwIfAborted();
+      return fetching(input, init);
+    };
+    const options = { token: credential.secret, fetch: slow, timeoutMs: Number.POSITIVE_INFINITY };
+    const asked = new HeadgateClient('http://headgate.test', options).tryAcquire(ASK);
+    await expect(asked.finally(() => vi.useRealTimers())).resolves.toMatchObject({ granted: true });
   });
 
   test('an abort while the body arrives rejects with the reason of the abort', async () => {
@@ -264,56 +366,5 @@ describe('the client', () => {
     await expect(client.status({ entityId: 'a', resource: 'b' })).rejects.toMatchObject({
       code: 'backend.unavailable',
     });
-  });
-});
-
-describe('the bundle of the client', () => {
-  const { outputFiles } = buildSync({
-    entryPoints: [fileURLToPath(new URL('index.ts', import.meta.url))],
-    bundle: true,
-    minify: true,
-    format: 'iife',
-    globalName: 'headgate',
-    platform: 'neutral',
-    write: false,
-  });
-  const code = outputFiles[0]?.text ?? '';
-
-  test('runs where there is no module of Node, only the globals of the web', async () => {
-    const { fetching, credential } = await connected();
-    const timers = { setTimeout, clearTimeout };
-    const globals = { ...timers, URLSearchParams, AbortSignal, AbortController, crypto, console };
-    // The default `fetch` is that of the runtime.
-    const context = createContext({ ...globals, fetch: fetching, secret: credential.secret });
-    const answers: unknown = await runInContext(
-      `${code};
-      (async () => {
-        const client = new headgate.HeadgateClient('http://headgate.test', { token: secret });
-        const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 4, slots: 1 } };
-        const settled = await client.run(ask, async (lease) => {
-          await lease.settle({ rpm: 6 });
-          await lease.adjust({ rpm: -1 });
-          await lease.extend();
-          return lease.consumed.rpm;
-        });
-        const { available } = (await client.status({ entityId: 'user-1', resource: 'gpt-4' }))[0];
-        const denial = await client.tryAcquire({ ...ask, consume: { rpm: 9 } });
-        const error = await client.acquire({ ...ask, consume: { rpm: 9 } }).catch((thrown) => thrown);
-        const invalid = await client.peek({ ...ask, consume: { rpn: 1 } }).catch((thrown) => thrown);
-        const types = [typeof process, typeof require, typeof Buffer];
-        return JSON.stringify([settled, available, denial.reason, error.code, invalid.code, ...types]);
-      })()`,
-      context,
-    );
-    const expected = [5, 5, 'exhausted', 'limit.exceeded', 'input.invalid'];
-    expect(JSON.parse(answers as string)).toEqual([...expected, 'undefined', 'undefined', 'undefined']);
-  });
-
-  test('names no module of Node', () => {
-    expect(code).not.toMatch(/\b(?:node:\w+|require\(|process\.|Buffer\b|__dirname)/);
-  });
-
-  test('is smaller than 20 KB before compression', () => {
-    expect(code.length).toBeLessThan(20_000);
   });
 });

@@ -5,7 +5,7 @@ import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { checkAmounts } from './check-amounts.js';
 import { type ClientOptions, type ProblemBody, Sender } from './http.js';
-import { type LeaseBody, RemoteLease } from './remote-lease.js';
+import { type DecidedBy, type LeaseBody, RemoteLease } from './remote-lease.js';
 import type { RunOptions } from '../core/lease-scope.js';
 import { type OnError, runUnder } from './run.js';
 
@@ -22,6 +22,7 @@ export interface RemoteRequest<L extends string = string> {
   readonly priority?: string;
   /** The one limit that may be cut to what there is, at least to 1. `lease.consumed` says how much it took. */
   readonly atMost?: L;
+  /** A server accepts waits of 290 s at most, unless it was configured otherwise: `fetch` of Node gives up after 300 s. */
   readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   readonly signal?: AbortSignal;
   readonly onUnavailable?: 'block' | 'allow' | 'local';
@@ -47,10 +48,8 @@ export type RemoteDecision<L extends string = string> =
       readonly paused?: PausedBy;
     };
 
-type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
-
 /** What is sent for an acquire or a peek. */
-type AskBody = Omit<RemoteRequest, 'signal' | 'limits'> & { readonly limits?: readonly string[] };
+type AskBody = Omit<RemoteRequest, 'signal' | 'limits'> & { readonly limits?: readonly string[] | undefined };
 
 /** A limit of an answer. The client reads its text. */
 interface LimitBody extends Pick<Limit, 'name' | 'kind' | 'refillAmount' | 'refillPeriodMs'> {
@@ -90,6 +89,8 @@ export type { AskBody, AvailableBody, DenialBody, GrantBody, StatusBody };
 
 /** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
 export class HeadgateClient<L extends string = string> {
+  /** @internal Leases are continued by their tokens only. */
+  readonly isRemote = true;
   readonly #sender: Sender;
   readonly #onError: OnError;
 
@@ -100,18 +101,12 @@ export class HeadgateClient<L extends string = string> {
 
   /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
   async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
-    const { signal, wait, limits, ...ask } = request;
-    checkAmounts('consume', ask.consume);
-    const body: AskBody = {
-      ...ask,
-      ...(wait === undefined ? {} : { wait }),
-      ...(limits === undefined ? {} : { limits: limits.map(String) }),
-    };
-    const sending = { repeatable: false, signal, waitMs: wait?.timeoutMs ?? 0 };
-    const answer = await this.#sender.send('POST', '/v1/acquire', body, sending);
-    return answer.status === 200
-      ? granted(this.#sender, request, answer.body as GrantBody)
-      : denied(answer.body as ProblemBody);
+    const { signal, ...ask } = request;
+    const sending = { repeatable: false, signal, waitMs: ask.wait?.timeoutMs ?? 0, member: 'lease' } as const;
+    const answer = await this.#sender.send('POST', '/v1/acquire', bodyOf(ask), sending);
+    return answer.isDenial
+      ? denied(answer.body as ProblemBody)
+      : granted(this.#sender, request, answer.body as GrantBody);
   }
 
   /** Returns a lease; throws `RateLimitExceeded` on a denial. */
@@ -135,27 +130,30 @@ export class HeadgateClient<L extends string = string> {
     const { onThrow = asked } = options;
     const decision = await this.tryAcquire({ portable: true, ...ask });
     if (!decision.granted) throw new RateLimitExceeded(decision);
-    const rates = decision.statuses.filter(({ limit }) => !holdsSlots(limit.kind)).map(({ limit }) => limit.name);
+    const { lease, statuses } = decision;
+    const slots = new Set(statuses.filter(({ limit }) => holdsSlots(limit.kind)).map(({ limit }) => limit.name));
+    // Only the statuses name the limits of a parent, and only `consumed` names unlimited ones.
+    const names = new Set([...statuses.map(({ limit }) => limit.name), ...Object.keys(lease.consumed)]);
+    const rates = [...names].filter((name) => !slots.has(name));
     const { leaseTtlMs } = request;
-    return runUnder(decision.lease, work, { leaseTtlMs, rates, onThrow, onError: this.#onError });
+    return runUnder(lease, work, { leaseTtlMs, rates, onThrow, onError: this.#onError });
   }
 
   /** The statuses of the decision that the request would get now. Takes nothing. */
-  async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
-    checkAmounts('consume', ask.consume);
-    const body: AskBody = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
-    const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
+  async peek({ signal, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
+    const sending = { repeatable: true, signal, member: 'statuses' } as const;
+    const answer = await this.#sender.send('POST', '/v1/peek', bodyOf(ask), sending);
     return statusesOf(answer.body);
   }
 
   /** The state of every limit of every level. */
   async status(key: { readonly entityId: string; readonly resource: string }): Promise<LimitStatus[]> {
-    return statusesOf(await this.#sender.get('/v1/status', { ...key }));
+    return statusesOf(await this.#sender.get('/v1/status', { ...key }, 'statuses'));
   }
 
   /** What is available of each limit; `Infinity` where it is unlimited. */
   async available(key: { readonly entityId: string; readonly resource: string }): Promise<Record<L, number>> {
-    const body = (await this.#sender.get('/v1/available', { ...key })) as AvailableBody;
+    const body = (await this.#sender.get('/v1/available', { ...key }, 'available')) as AvailableBody;
     const entries = Object.entries(body.available).map(([name, left]) => [name, left ?? Number.POSITIVE_INFINITY]);
     return Object.fromEntries(entries) as Record<L, number>;
   }
@@ -166,12 +164,18 @@ export class HeadgateClient<L extends string = string> {
   }
 }
 
+/** JSON has no undefined: a field that is undefined is not sent. */
+function bodyOf<L extends string>({ limits, ...ask }: Omit<RemoteRequest<L>, 'signal'>): AskBody {
+  checkAmounts('consume', ask.consume);
+  return { ...ask, limits: limits?.map(String) };
+}
+
 function granted<L extends string>(
   sender: Sender,
   request: RemoteRequest<L>,
   { lease, statuses, decidedBy }: GrantBody,
 ): RemoteDecision<L> {
-  const handle = new RemoteLease<L>(sender, request, lease);
+  const handle = new RemoteLease<L>(sender, request, lease, decidedBy);
   return { granted: true, lease: handle, statuses: statuses.map(statusOf), decidedBy };
 }
 
@@ -194,8 +198,17 @@ function statusesOf(body: unknown): LimitStatus[] {
 }
 
 function statusOf({ limit, available, paused, ...rest }: StatusBody): LimitStatus {
-  const status = { ...rest, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+  const status = { ...rest, limit: limitOf(limit), available: available ?? Number.POSITIVE_INFINITY };
   return paused === undefined ? status : { ...status, paused: pauseOf(paused) };
+}
+
+/** A newer server may know options that this client does not. An error would lose the lease of the grant. */
+function limitOf({ text }: LimitBody): Limit {
+  try {
+    return Limit.parse(text);
+  } catch {
+    return Limit.parse(text.replace(/!.*/, ''));
+  }
 }
 
 function warn(error: unknown, where: string): void {

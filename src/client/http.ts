@@ -1,15 +1,15 @@
 import { type ErrorCode, errorTraits } from '../core/error-codes.js';
-import { BackendUnavailable, HeadgateError } from '../core/errors.js';
+import { BackendUnavailable, HeadgateError, ValidationError } from '../core/errors.js';
 
 /** Options of `HeadgateClient`. */
 export interface ClientOptions {
-  /** The secret of a token: `hg_...`. Left out: for a server without tokens. */
+  /** The secret of a token: `hg_...`. A server without tokens needs none. */
   readonly token?: string;
-  /** Default: the namespace of the token. */
+  /** The tenant. Default: the namespace of the token. */
   readonly namespace?: string;
-  /** Default: the `fetch` of the runtime. */
+  /** What sends the requests. Default: the `fetch` of the runtime. */
   readonly fetch?: typeof fetch;
-  /** The longest time for one request, without the wait for tokens. Default: 5 000. */
+  /** The longest time for one request, without the wait for tokens. Default: 5,000. */
   readonly timeoutMs?: number;
   /** How often a request that may be repeated is sent again when no answer came. Default: 2. */
   readonly retries?: number;
@@ -44,22 +44,32 @@ export class RemoteError extends HeadgateError {
 }
 
 export interface Sending {
+  /** The member that every answer to this request has. An answer without it comes from another program. */
+  readonly member: 'lease' | 'statuses' | 'available';
   /** Sending it twice has the same effect as sending it once. */
   readonly repeatable: boolean;
+  /** Added to the body when it is sent again. */
+  readonly ifRepeated?: object;
   readonly signal?: AbortSignal | undefined;
   /** Added to `timeoutMs`: the time for which the server may wait for tokens. */
   readonly waitMs?: number;
 }
 
-/** The status and the body of an answer that is a decision or data. */
+/** The body of an answer that is a decision or data. */
 export interface Answered {
-  readonly status: number;
+  readonly isDenial: boolean;
   readonly body: unknown;
 }
 
 const TIMEOUT_MS = 5_000;
 const RETRIES = 2;
 const FIRST_PAUSE_MS = 50;
+
+/** Timers end at once if they are longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Printed instead of a secret. */
+const HIDDEN = '(hidden: it may be a secret)';
 
 /** Sends requests to one server. Repeats only what may be repeated. */
 export class Sender {
@@ -70,6 +80,7 @@ export class Sender {
   readonly #retries: number;
 
   constructor(url: string, { token, namespace, fetch: own, timeoutMs = TIMEOUT_MS, retries = RETRIES }: ClientOptions) {
+    checkSecrets(url, token);
     this.#base = url.replace(/\/+$/, '');
     this.#headers = {
       'content-type': 'application/json',
@@ -82,17 +93,18 @@ export class Sender {
     this.#retries = retries;
   }
 
-  async get(path: string, query: Readonly<Record<string, string>>): Promise<unknown> {
+  async get(path: string, query: Readonly<Record<string, string>>, member: Sending['member']): Promise<unknown> {
     const { body } = await this.send('GET', `${path}?${new URLSearchParams(query).toString()}`, undefined, {
       repeatable: true,
+      member,
     });
     return body;
   }
 
-  async send(method: string, path: string, body: unknown, sending: Sending): Promise<Answered> {
+  async send(method: string, path: string, body: object | undefined, sending: Sending): Promise<Answered> {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.#once(method, path, body, sending);
+        return await this.#once(method, path, attempt > 0 && body ? { ...body, ...sending.ifRepeated } : body, sending);
       } catch (error) {
         sending.signal?.throwIfAborted();
         const isLast = !sending.repeatable || attempt >= this.#retries;
@@ -102,11 +114,13 @@ export class Sender {
     }
   }
 
-  async #once(method: string, path: string, body: unknown, { signal, waitMs = 0 }: Sending): Promise<Answered> {
+  async #once(method: string, path: string, body: unknown, sending: Sending): Promise<Answered> {
+    const { signal, waitMs = 0, member } = sending;
     const init = {
       method,
       headers: this.#headers,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      // undefined without a body, which `fetch` takes as none.
+      body: JSON.stringify(body),
     };
     // The body is part of the answer: the connection may end, or the time may be over, while it arrives.
     const answering = within(this.#timeoutMs + waitMs, signal, (ends) => this.#answer(path, { ...init, signal: ends }));
@@ -115,12 +129,12 @@ export class Sender {
       throw new BackendUnavailable(`${this.#base} did not answer: ${String(error)}`, 'connection', { cause: error });
     });
     const answer = parseObject(text);
-    if (ok && answer !== null) return { status, body: answer };
-    if (isProblem(answer)) {
-      if (isDenial(answer)) return { status, body: answer };
+    if (ok && hasMember(answer, member)) return { isDenial: false, body: answer };
+    if (!ok && isProblem(answer)) {
+      if (isDenial(answer)) return { isDenial: true, body: answer };
       throw new RemoteError(answer);
     }
-    const expected = ok ? 'a JSON object' : 'a problem body';
+    const expected = ok ? `a JSON object with "${member}"` : 'a problem body';
     throw new BackendUnavailable(`${this.#base} answered ${status} without ${expected}`, 'server');
   }
 
@@ -128,6 +142,13 @@ export class Sender {
     const response = await this.#fetch(`${this.#base}${path}`, init);
     return { ok: response.ok, status: response.status, text: await response.text() };
   }
+}
+
+/** `fetch` would print a header or an address that it cannot send in the text of its error, which programs log. */
+function checkSecrets(url: string, token: string | undefined): void {
+  if (/\/\/[^/]*@/.test(url)) throw new ValidationError('url', 'a URL without a user and a password', HIDDEN);
+  if (token === undefined || /^\s*[!-~]*\s*$/.test(token)) return;
+  throw new ValidationError('token', 'the secret of one token, such as hg_..., without spaces and line breaks', HIDDEN);
 }
 
 /**
@@ -143,7 +164,7 @@ async function within<T>(
   const abort = (): void => ends.abort(caller?.reason);
   const timer = setTimeout(
     () => ends.abort(new DOMException(`The request took longer than ${timeoutMs} ms`, 'TimeoutError')),
-    timeoutMs,
+    Math.min(timeoutMs, LONGEST_TIMER_MS),
   );
   caller?.addEventListener('abort', abort);
   if (caller?.aborted === true) abort();
@@ -156,17 +177,23 @@ async function within<T>(
 }
 
 /** null: the text is not the JSON of an object. */
-function parseObject(text: string): object | null {
+function parseObject(text: string): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' ? value : null;
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
   } catch {
     return null;
   }
 }
 
-function isProblem(body: unknown): body is ProblemBody {
-  return typeof body === 'object' && body !== null && typeof (body as ProblemBody).code === 'string';
+function hasMember(body: Readonly<Record<string, unknown>> | null, name: string): boolean {
+  const value = body?.[name];
+  return typeof value === 'object' && value !== null;
+}
+
+/** A proxy may answer errors of its own, whose `code` means something else. */
+function isProblem(body: Readonly<Record<string, unknown>> | null): body is ProblemBody {
+  return typeof body?.['code'] === 'string' && typeof body['status'] === 'number' && typeof body['detail'] === 'string';
 }
 
 /** A denied ask is an answer, not an error. */

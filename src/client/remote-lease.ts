@@ -1,6 +1,13 @@
-import { LeaseClosed, ValidationError } from '../core/errors.js';
+import { BackendUnavailable, LeaseClosed, ValidationError } from '../core/errors.js';
 import { checkAmounts } from './check-amounts.js';
 import type { Sender } from './http.js';
+
+export type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
+
+interface LeaseKey {
+  readonly entityId: string;
+  readonly resource: string;
+}
 
 type Amounts<L extends string> = { readonly [Name in L]?: number };
 
@@ -13,13 +20,20 @@ export interface LeaseBody {
   readonly consumed: Readonly<Record<string, number>>;
 }
 
-/** What is sent for each operation of a lease, besides its token. */
+/** What is sent with every operation of a lease. */
+export interface LeaseMark {
+  readonly token: string;
+  /** Of a request that repeats one without an answer: the expiry of the lease, as this client knows it. */
+  readonly repeat?: string | undefined;
+}
+
+/** What else is sent for each operation of a lease. JSON leaves out what is undefined. */
 export interface LeaseOperations {
   readonly settle: { readonly amounts: Amounts<string> };
   readonly adjust: { readonly amounts: Amounts<string>; readonly operationId: string };
-  readonly extend: { readonly ttlMs?: number };
+  readonly extend: { readonly ttlMs?: number | undefined };
   readonly release: object;
-  readonly commit: { readonly amounts?: Amounts<string> };
+  readonly commit: { readonly amounts?: Amounts<string> | undefined };
   readonly rollback: object;
 }
 
@@ -32,13 +46,18 @@ export class RemoteLease<L extends string = string> {
   readonly token: string | null;
   readonly entityId: string;
   readonly resource: string;
+  /** Not `store`: an outage policy has granted the lease. Without a token its operations then change nothing. */
+  readonly decidedBy: DecidedBy;
   readonly #sender: Sender;
   #body: LeaseBody;
   #closed: 'committed' | 'rolled-back' | null = null;
+  /** An operation got no answer: the next one may be the same again. */
+  #isUnanswered = false;
   readonly #settledNames = new Set<string>();
 
-  constructor(sender: Sender, ask: { readonly entityId: string; readonly resource: string }, body: LeaseBody) {
+  constructor(sender: Sender, ask: LeaseKey, body: LeaseBody, decidedBy: DecidedBy = 'store') {
     this.#sender = sender;
+    this.decidedBy = decidedBy;
     this.#body = body;
     this.id = body.id;
     this.token = body.token;
@@ -88,13 +107,13 @@ export class RemoteLease<L extends string = string> {
 
   /** Moves the expiry to `ttlMs` from now. */
   async extend(ttlMs?: number): Promise<void> {
-    await this.#operate('extend', ttlMs === undefined ? {} : { ttlMs });
+    await this.#operate('extend', { ttlMs });
   }
 
   /** Settles, and gives the slots back. */
   async commit(actuals?: Amounts<L>): Promise<void> {
     checkAmounts('actuals', actuals);
-    await this.#end('committed', 'commit', actuals === undefined ? {} : { amounts: actuals });
+    await this.#end('committed', 'commit', { amounts: actuals });
   }
 
   /** Gives everything back. */
@@ -113,18 +132,26 @@ export class RemoteLease<L extends string = string> {
     body: LeaseOperations[Kind],
   ): Promise<void> {
     if (this.#closed === state) return;
-    const changesNothing = this.token === null && operation === 'commit' && !('amounts' in body);
-    if (!changesNothing) await this.#operate(operation, body);
+    await this.#operate(operation, body);
     this.#closed = state;
   }
 
   async #operate<Kind extends keyof LeaseOperations>(operation: Kind, body: LeaseOperations[Kind]): Promise<void> {
     if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, operation);
     if (this.token === null) {
+      if (this.decidedBy !== 'store' || (operation === 'commit' && !(body as LeaseOperations['commit']).amounts))
+        return;
       throw new ValidationError('portable', `true in the request of a lease that is to ${operation}`, undefined);
     }
-    const path = `/v1/leases/${operation}`;
-    const answer = await this.#sender.send('POST', path, { token: this.token, ...body }, { repeatable: true });
-    this.#body = { ...this.#body, ...(answer.body as { readonly lease: LeaseBody }).lease };
+    const repeat = this.#body.expiresAt ?? undefined;
+    const sent: LeaseMark = { token: this.token, ...body, repeat: this.#isUnanswered ? repeat : undefined };
+    const sending = { repeatable: true, ifRepeated: { repeat }, member: 'lease' } as const;
+    try {
+      const answer = await this.#sender.send('POST', `/v1/leases/${operation}`, sent, sending);
+      this.#body = { ...this.#body, ...(answer.body as { readonly lease: LeaseBody }).lease };
+    } catch (error) {
+      this.#isUnanswered ||= error instanceof BackendUnavailable;
+      throw error;
+    }
   }
 }

@@ -25,9 +25,10 @@ export async function runUnder<T, L extends string>(
   work: (lease: RemoteLease<L>) => T | Promise<T>,
   running: Running,
 ): Promise<T> {
+  const grantedMs = Date.now();
   return runInScope(
     {
-      keepExtending: () => keepExtending(lease, running),
+      keepExtending: () => keepExtending(lease, running, Date.now() - grantedMs),
       commit: () => endQuietly(lease, 'run commit', running, () => lease.commit()),
       endAfterThrow: (error) => endAfterThrow(lease, running, error),
     },
@@ -36,9 +37,10 @@ export async function runUnder<T, L extends string>(
 }
 
 async function endAfterThrow(lease: RemoteLease, running: Running, error: unknown): Promise<void> {
-  const { onThrow, rates } = running;
+  const { onThrow, rates, onError } = running;
   await endQuietly(lease, 'run rollback', running, () => {
-    return wayAfter(onThrow, error) === 'commit' ? lease.commit() : giveBack(lease, rates);
+    const way = wayAfter(onThrow, error, (thrown) => onError(thrown, 'run rollback'));
+    return way === 'commit' ? lease.commit() : giveBack(lease, rates);
   });
 }
 
@@ -47,7 +49,7 @@ async function giveBack<L extends string>(lease: RemoteLease<L>, rates: readonly
   if (lease.token === null) return;
   const { settledNames } = lease;
   if (settledNames.size === 0) return lease.rollback();
-  const unsettled = Object.keys(lease.consumed).filter((name) => rates.includes(name) && !settledNames.has(name));
+  const unsettled = rates.filter((name) => !settledNames.has(name));
   await lease.commit(Object.fromEntries(unsettled.map((name) => [name, 0])) as { readonly [Name in L]?: number });
 }
 
@@ -65,12 +67,15 @@ async function endQuietly(
   }
 }
 
-/** Extends the lease after each third of its lifetime. Returns the function that ends it. */
-function keepExtending(lease: RemoteLease, { leaseTtlMs, onError }: Running): () => void {
+/**
+ * Extends the lease after each third of its lifetime, and at once if much of it has passed: a generator may be iterated
+ * late. Returns the function that ends it.
+ */
+function keepExtending(lease: RemoteLease, { leaseTtlMs, onError }: Running, passedMs: number): () => void {
   let isEnded = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const extendLater = (): void => {
-    timer = setTimeout(() => void extend(), pauseOf(lease, leaseTtlMs));
+  const extendAfter = (pauseMs: number): void => {
+    timer = setTimeout(() => void extend(), pauseMs);
   };
   const extend = async (): Promise<void> => {
     try {
@@ -80,9 +85,11 @@ function keepExtending(lease: RemoteLease, { leaseTtlMs, onError }: Running): ()
       onError(error, 'run extend');
       if (error instanceof HeadgateError && error.code === 'lease.closed') return;
     }
-    if (!isEnded && lease.state === 'open') extendLater();
+    if (!isEnded && lease.state === 'open') extendAfter(pauseOf(lease, leaseTtlMs));
   };
-  if (lease.token !== null && lease.expiresAt !== null) extendLater();
+  if (lease.token !== null && lease.expiresAt !== null) {
+    extendAfter(passedMs < SHORTEST_MS ? pauseOf(lease, leaseTtlMs) : 0);
+  }
   return () => {
     isEnded = true;
     clearTimeout(timer);

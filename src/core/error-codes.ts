@@ -28,7 +28,9 @@ export const ERRORS = {
   'access.missing': { http: 401, exit: 8, retryable: false },
   'access.denied': { http: 403, exit: 8, retryable: false },
   'route.missing': { http: 404, exit: 4, retryable: false },
+  'route.method': { http: 405, exit: 3, retryable: false },
   'body.too-large': { http: 413, exit: 3, retryable: false },
+  'server.busy': { http: 503, exit: 7, retryable: true },
   'server.error': { http: 500, exit: 1, retryable: false },
 } as const satisfies Record<string, ErrorTraits>;
 

@@ -70,6 +70,8 @@ const table: readonly (readonly [string, HeadgateError, string, number, number, 
   ['access.missing', new HeadgateError('access.missing', 'm'), 'HeadgateError', 401, 8, false, {}],
   ['access.denied', new HeadgateError('access.denied', 'm'), 'HeadgateError', 403, 8, false, {}],
   ['route.missing', new HeadgateError('route.missing', 'm'), 'HeadgateError', 404, 4, false, {}],
+  ['server.busy', new HeadgateError('server.busy', 'm'), 'HeadgateError', 503, 7, true, {}],
+  ['route.method', new HeadgateError('route.method', 'm'), 'HeadgateError', 405, 3, false, {}],
   ['body.too-large', new HeadgateError('body.too-large', 'm'), 'HeadgateError', 413, 3, false, {}],
   ['server.error', new HeadgateError('server.error', 'm'), 'HeadgateError', 500, 1, false, {}],
   [

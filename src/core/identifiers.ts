@@ -8,6 +8,9 @@ const NAMESPACE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 /** Names with a special meaning in the older table layout. */
 const RESERVED_LIMITS = new Set(['wcu']);
 
+/** The longest name of an entity, which is shown to people: with it an item of DynamoDB stays far below its largest size. */
+export const MAX_ENTITY_NAME = 256;
+
 export function checkEntityId(value: unknown, field = 'entityId'): asserts value is string {
   if (typeof value === 'string' && ENTITY.test(value)) return;
   throw new ValidationError(

@@ -40,6 +40,10 @@ export function min(a: Int, b: Int): Int {
   return a < b ? a : b;
 }
 
+export function max(a: Int, b: Int): Int {
+  return a >= b ? a : b;
+}
+
 /** floor(value / divisor) for a positive divisor, towards minus infinity. */
 export function floorDiv(value: Int, divisor: number): Int {
   if (typeof value === 'number') return exactFloor(value, divisor);

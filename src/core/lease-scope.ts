@@ -35,9 +35,19 @@ export async function runInScope<T>(scope: LeaseScope, work: () => T | Promise<T
   return result;
 }
 
-/** What `onThrow` says about this error. */
-export function wayAfter(onThrow: OnThrow, error: unknown): 'rollback' | 'commit' {
-  return typeof onThrow === 'function' ? onThrow(error) : onThrow;
+/** What `onThrow` says about this error. If it throws itself, the lease is rolled back: an open one would keep its slots. */
+export function wayAfter(
+  onThrow: OnThrow,
+  error: unknown,
+  onFailure: (thrown: unknown) => void,
+): 'rollback' | 'commit' {
+  if (typeof onThrow !== 'function') return onThrow;
+  try {
+    return onThrow(error);
+  } catch (thrown) {
+    onFailure(thrown);
+    return 'rollback';
+  }
 }
 
 /**

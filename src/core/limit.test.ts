@@ -176,6 +176,20 @@ describe('a limit', () => {
     if (value !== null) expect(() => Limit.perMinute('a', 5, { burst: value })).toThrow(ValidationError);
   });
 
+  test.each([
+    ['shaddow', 'shadow', () => Limit.perMinute('rpm', 5, { shaddow: true } as never)],
+    ['reserves', 'reserve', () => Limit.concurrent('rpm', 5, { reserves: { batch: 0.5 } } as never)],
+    ['warnat', 'warnAt', () => Limit.unlimited('rpm', { warnat: 0.5 } as never)],
+    [
+      'refillPeriod',
+      'refillPeriodMs',
+      () => Limit.custom('rpm', { capacity: 1, refillAmount: 1, refillPeriod: 1 } as never),
+    ],
+  ])('an unknown option %s is refused, with the nearest known one', (given, known, build) => {
+    expect(build).toThrow(expect.objectContaining({ code: 'input.invalid', field: `rpm.${given}` }));
+    expect(build).toThrow(`did you mean ${known}?`);
+  });
+
   test('every factory refuses an illegal limit name', () => {
     for (const illegal of ['', 'wcu', '1', 'a b', undefined as never]) {
       expect(() => Limit.perSecond(illegal, 1)).toThrow(ValidationError);

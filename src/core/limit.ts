@@ -1,5 +1,6 @@
 import { ValidationError } from './errors.js';
 import { checkLimitName } from './identifiers.js';
+import { checkKnownFields } from './known-fields.js';
 import { hasBalance, type LimitKind } from './limit-kind.js';
 import { checkOptions, type LimitOptions, parseOptions, printOptions, sortedReserve } from './limit-options.js';
 import { MAX_AMOUNT, MILLI } from './units.js';
@@ -21,6 +22,11 @@ export interface RateOptions extends LimitOptions {
   /** What an acquire takes when its `consume` does not name this limit. Default: nothing. */
   readonly cost?: number;
 }
+
+const OPTIONS = ['cost', 'reserve', 'shadow', 'warnAt'] as const satisfies readonly (keyof RateOptions)[];
+const OPTION_FIELDS: ReadonlySet<string> = new Set(OPTIONS);
+const RATE_FIELDS: ReadonlySet<string> = new Set(['burst', ...OPTIONS]);
+const CUSTOM_FIELDS: ReadonlySet<string> = new Set(['capacity', 'refillAmount', 'refillPeriodMs', ...OPTIONS]);
 
 interface LimitFields<Name extends string> extends LimitOptions {
   readonly name: Name;
@@ -96,6 +102,7 @@ export class Limit<Name extends string = string> {
     } & LimitOptions,
   ): Limit<Name> {
     checkLimitName(name);
+    checkKnownFields(name, rule, CUSTOM_FIELDS);
     checkWhole(`${name}.capacity`, rule.capacity, 0, MAX_AMOUNT);
     // A bucket that has a capacity but never refills would deny for ever once empty. A capacity of 0 denies on purpose.
     checkWhole(`${name}.refillAmount`, rule.refillAmount, rule.capacity === 0 ? 0 : 1, MAX_AMOUNT);
@@ -112,6 +119,7 @@ export class Limit<Name extends string = string> {
     options: Omit<RateOptions, 'burst'> = {},
   ): Limit<Name> {
     checkLimitName(name);
+    checkKnownFields(name, options, OPTION_FIELDS);
     checkWhole(`${name}.capacity`, capacity, 0, MAX_AMOUNT);
     if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
     checkOptions(name, options);
@@ -125,6 +133,7 @@ export class Limit<Name extends string = string> {
    */
   static unlimited<const Name extends string>(name: Name, options: Omit<RateOptions, 'burst'> = {}): Limit<Name> {
     checkLimitName(name);
+    checkKnownFields(name, options, OPTION_FIELDS);
     if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
     checkOptions(name, options);
     const capacity = Number.POSITIVE_INFINITY;
@@ -182,8 +191,15 @@ export class Limit<Name extends string = string> {
   }
 }
 
-function rate<Name extends string>(name: Name, amount: number, periodMs: number, options?: RateOptions): Limit<Name> {
-  const { burst, ...rest } = options ?? {};
+function rate<Name extends string>(
+  name: Name,
+  amount: number,
+  periodMs: number,
+  options: RateOptions = {},
+): Limit<Name> {
+  checkLimitName(name);
+  checkKnownFields(name, options, RATE_FIELDS);
+  const { burst, ...rest } = options;
   return Limit.custom(name, { ...rest, capacity: burst ?? amount, refillAmount: amount, refillPeriodMs: periodMs });
 }
 

@@ -13,8 +13,8 @@ export class PendingCalls {
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  /** Resolves when no call is pending. */
+  /** Resolves when no call is pending, and none was begun with the answer of the last one. */
   async idle(): Promise<void> {
-    if (this.#count > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    while (this.#count > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 }

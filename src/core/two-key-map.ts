@@ -10,6 +10,8 @@ export class TwoKeyMap<V> {
   #lastInner: Map<string, V> | undefined;
   /** Where the last eviction stopped. A new iteration would first skip the gaps of all deleted entries. */
   #oldest: ReturnType<TwoKeyMap<V>['entries']> | null = null;
+  /** The deletions since that iteration began. */
+  #deletions = 0;
 
   get size(): number {
     return this.#size;
@@ -34,6 +36,9 @@ export class TwoKeyMap<V> {
     const inner = this.#innerOf(second);
     if (inner?.delete(first) !== true) return;
     this.#size -= 1;
+    // V8 makes a new table after as many changes as a map has entries, and an iterator that does not move keeps all
+    // tables since its last step in memory.
+    if (this.#oldest !== null && ++this.#deletions > this.#size) this.#oldest = null;
     if (inner.size > 0) return;
     this.#outer.delete(second);
     this.#lastInner = undefined;
@@ -44,6 +49,7 @@ export class TwoKeyMap<V> {
     let next = this.#oldest?.next();
     if (next === undefined || next.done === true) {
       this.#oldest = this.entries();
+      this.#deletions = 0;
       next = this.#oldest.next();
     }
     if (next.done !== true) this.delete(next.value[0], next.value[1]);

@@ -38,6 +38,28 @@ export function callStore<T>(
   return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs, tuning }));
 }
 
+interface LevelPart {
+  readonly kind: string;
+  readonly error?: unknown;
+}
+
+/** Settles a lease, whose levels succeed or fail separately. The failure of a level counts for the breaker. */
+export function settleStore<T extends LevelPart>(
+  context: Context,
+  start: (call: Call) => Awaitable<readonly T[]>,
+): Awaitable<readonly T[]> {
+  const { namespaceId, guard, tuning, clock, options } = context;
+  const { callMs: timeoutMs } = options.timeouts;
+  const nowMs = clock.now();
+  return guard.call({ where: 'settling a lease', timeoutMs, failureIn: failureOfLevel }, () =>
+    start({ namespaceId, nowMs, timeoutMs, tuning }),
+  );
+}
+
+function failureOfLevel(results: readonly LevelPart[]): unknown {
+  return results.find(({ kind }) => kind === 'failed')?.error;
+}
+
 /** The deadline of a public call that began at `startMs`, however many calls it makes to the store. */
 export function endOfCall({ options }: Pick<StoreContext, 'options'>, startMs: EpochMs): EpochMs {
   return startMs + options.timeouts.acquireMs;

@@ -1,7 +1,8 @@
-import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
+import { attempt, attemptWithoutStore, type Finish } from './acquire/acquire.js';
+import { tellDecision } from './acquire/tell-decision.js';
 import type { Ask } from './acquire/ask.js';
 import type { Decision } from './acquire/decision.js';
-import type { AcquireRequest } from './acquire/request.js';
+import { type AcquireRequest, copyRequest } from './acquire/request.js';
 import type { Context } from './context.js';
 import type { NamespaceConnection } from './namespace-connection.js';
 import { closedError } from './outage/closed-error.js';
@@ -15,7 +16,21 @@ export function decideCall<T>(
   finish: (decision: Decision) => T,
 ): Promise<T> {
   const { context } = connection;
-  if (context !== null) return decideIn(context, connection, request, wants, finish);
+  try {
+    return context === null
+      ? openAndDecide(connection, copyRequest(request), wants, finish)
+      : decideIn(context, connection, request, wants, finish);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function openAndDecide<T>(
+  connection: NamespaceConnection,
+  request: AcquireRequest,
+  wants: Ask['wants'],
+  finish: (decision: Decision) => T,
+): Promise<T> {
   // Attempts to open the store run in the background. This call does not wait for one.
   const { outage } = connection;
   if (outage !== null && !connection.isClosed) return decideUnopened(connection, request, outage, finish);
@@ -39,11 +54,18 @@ function decideIn<T>(
   wants: Ask['wants'],
   finish: (decision: Decision) => T,
 ): Promise<T> {
-  const { onDecision, onEvent } = context.options;
-  const end: (decision: Decision, waitedMs?: number) => T =
-    onDecision === null && onEvent === null ? finish : told(context, request, finish);
+  const end = endOf(context, finish);
   if (request?.wait === undefined) return attempt(context, request, wants, end);
-  return attemptUntil(context, request, owner).then(({ decision, waitedMs }) => end(decision, waitedMs));
+  const kept = copyRequest(request);
+  return attemptUntil(context, kept, owner).then(({ decision, waitedMs }) => end(decision, kept, waitedMs));
+}
+
+/** `finish`, after the decision was told to the listeners. */
+type End<T> = (...args: [...Parameters<Finish<T>>, waitedMs?: number]) => T;
+
+function endOf<T>(context: Context, finish: (decision: Decision) => T): End<T> {
+  const { onDecision, onEvent } = context.options;
+  return onDecision === null && onEvent === null ? finish : told(context, finish);
 }
 
 function decideUnopened<T>(
@@ -53,13 +75,13 @@ function decideUnopened<T>(
   finish: (decision: Decision) => T,
 ): Promise<T> {
   const context = connection.unopenedContext();
-  return attemptWithoutStore(context, request, error, told(context, request, finish));
+  return attemptWithoutStore(context, request, error, told(context, finish));
 }
 
-function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
+function told<T>(context: Context, finish: (decision: Decision) => T): End<T> {
   const startMs = context.clock.now();
-  return (decision: Decision, waitedMs?: number): T => {
-    tell(context, request, decision, startMs, waitedMs);
+  return (decision, request, waitedMs) => {
+    tellDecision(context, request, decision, startMs, waitedMs);
     return finish(decision);
   };
 }

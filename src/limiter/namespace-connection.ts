@@ -8,6 +8,7 @@ import { closedError } from './outage/closed-error.js';
 import { openByPolicy } from './outage/opening.js';
 import { checkCloseOptions, type CloseOptions, type PingResult, StoreConnection } from './store-connection.js';
 import { report } from './store-context.js';
+import type { WaitingStatus } from './waiting/waiting-status.js';
 import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress } from './store-url.js';
 
 /** The namespace of one limiter. It is opened by the first call, or when the process starts. */
@@ -49,10 +50,11 @@ export class NamespaceConnection {
 
   async open(timeoutMs?: number): Promise<Context> {
     if (this.#isClosed) throw closedError();
-    const shared = await this.store.contextOf(this.#namespace, timeoutMs);
+    const shared = await this.store.contextOf(this.#namespace, this, timeoutMs);
     const { principal } = this;
     const context = principal === undefined ? shared : { ...shared, options: { ...shared.options, principal } };
-    if (!this.#isClosed) this.#context = context;
+    if (this.#isClosed) this.store.leave(context, this);
+    else this.#context = context;
     return context;
   }
 
@@ -78,11 +80,17 @@ export class NamespaceConnection {
     });
   }
 
-  /** Another namespace of the same store, not opened yet. */
+  /** Another namespace of the same store, not opened yet. Closed if this connection is. */
   other(namespace: string, principal: string | undefined = this.principal): NamespaceConnection {
     checkNamespace(namespace);
     checkText('principal', principal ?? null);
-    return new NamespaceConnection(this.store, namespace, principal, false);
+    const other = new NamespaceConnection(this.store, namespace, principal, false);
+    other.#isClosed = this.#isClosed;
+    return other;
+  }
+
+  waiting(): readonly WaitingStatus[] {
+    return this.#isClosed ? [] : this.store.waitingIn(this.#namespace);
   }
 
   /** Tells `onEvent` that the provider of a resource refused a call. */
@@ -103,6 +111,7 @@ export class NamespaceConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const endedWaits = this.#context?.lines.close(closedError(), this);
+    if (this.#context !== null) this.store.leave(this.#context, this);
     this.#context = null;
     if (this.#ownsStore) await this.store.close(options, endedWaits);
   }

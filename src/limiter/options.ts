@@ -4,6 +4,7 @@ import { ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
+import { warnOfError } from './warn-of-error.js';
 import type { DecisionEvent } from './acquire/decision-event.js';
 import type { LimiterEvent } from './events/limiter-event.js';
 
@@ -22,7 +23,7 @@ export interface LimiterOptions<L extends string = string> {
   readonly principal?: string;
   /** Who holds leases, as `leases.list` shows it. */
   readonly caller?: string;
-  /** When a holder expires unless it is extended. At least 5 000. Default: `HEADGATE_LEASE_TTL_MS`, else 60 000. */
+  /** When a holder expires unless it is extended. From 5,000 to 604,800,000 (7 days). Default: `HEADGATE_LEASE_TTL_MS`, else 60,000. */
   readonly leaseTtlMs?: number;
   /**
    * The secrets of lease tokens: the first signs, and a token of either is accepted, so that a secret can be replaced
@@ -35,21 +36,21 @@ export interface LimiterOptions<L extends string = string> {
   /** What an acquire does while the store does not answer. Overrides the stored system config. Default: `block`. */
   readonly onUnavailable?: OnUnavailable;
   readonly timeouts?: {
-    /** The longest time for one call to the store. Default: 1 000. */
+    /** The longest time for one call to the store. Default: 1,000. */
     readonly callMs?: number;
     /**
      * The longest time for one acquire, including the read of its config, excluding the wait for tokens. Applies also to
-     * `status`, `available`, `timeUntilAvailable` and `peek`. Default: 2 000.
+     * `status`, `available`, `timeUntilAvailable` and `peek`. Default: 2,000.
      */
     readonly acquireMs?: number;
-    /** How long `RateLimiter.open` retries under the policy `block` while the store does not answer. Default: 10 000. */
+    /** How long `RateLimiter.open` retries under the policy `block` while the store does not answer. Default: 10,000. */
     readonly openMs?: number;
   };
   /** How many writes may lose against other writers before a denial as `contended`. Default: `HEADGATE_MAX_RETRIES`, else 5. */
   readonly maxRetries?: number;
-  /** How long configuration is cached. Default: 60 000. */
+  /** How long configuration is cached. Default: 60,000. */
   readonly configCacheMs?: number;
-  /** How long a store over a network may deny from a cached balance. Default: 1 000. */
+  /** How long a store over a network may deny from a cached balance. Default: 1,000. */
   readonly denyCacheMs?: number;
   /** An idle bucket is kept for this many times its longest fill time. Default: 7. */
   readonly bucketLifeFactor?: number;
@@ -110,8 +111,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The checked options. Precedence: options, the namespace of the address, environment, defaults. */
 export function resolveOptions(options: LimiterOptions, env: Environment, namespace?: string): ResolvedOptions {
+  checkObject('options', options);
+  checkObject('timeouts', options.timeouts ?? {});
   checkKnownFields('options', options, OPTION_FIELDS);
   checkKnownFields('timeouts', options.timeouts ?? {}, TIMEOUT_FIELDS);
+  for (const name of LISTENERS) checkFunction(name, options[name] ?? undefined);
+  if (options.clock !== undefined) checkClock(options.clock);
   const fromEnv = readEnvironment(env);
   const { leaseSecrets, ...others } = options;
   const resolved: ResolvedOptions = {
@@ -183,6 +188,25 @@ function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclud
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
+/** A listener that is no function would fail when something was taken already. */
+const LISTENERS = ['onError', 'onDecision', 'onEvent'] as const;
+
+function checkFunction(field: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') throw new ValidationError(field, 'a function', value);
+}
+
+function checkClock(clock: unknown): void {
+  checkObject('clock', clock);
+  const { now, sleep } = clock as Partial<Clock>;
+  checkFunction('clock.now', now ?? null);
+  checkFunction('clock.sleep', sleep);
+}
+
+function checkObject(field: string, value: unknown): asserts value is object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  throw new ValidationError(field, 'an object', value);
+}
+
 export function checkText(field: string, value: unknown): void {
   if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'text', value);
 }
@@ -194,8 +218,4 @@ export function checkOneOf(field: string, value: unknown, allowed: readonly stri
 
 export function checkLeaseTtl(value: unknown): asserts value is number {
   checkWhole('leaseTtlMs', value, MIN_LEASE_TTL_MS, MAX_LEASE_TTL_MS);
-}
-
-function warnOfError(error: unknown, where: string): void {
-  process.emitWarning(`${where}: ${error instanceof Error ? error.message : String(error)}`, 'HeadgateWarning');
 }

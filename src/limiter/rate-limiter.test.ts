@@ -1,8 +1,10 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { distantBackend } from '../../tests/support/models/distant-backend.js';
 import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/models/open-limiter.js';
 import { memory } from '../backends/embedded/memory.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { Limit } from '../core/limit.js';
+import { fakeClock } from '../testing/fake-clock.js';
 import type { DecisionEvent } from './acquire/decision-event.js';
 import { RateLimiter } from './rate-limiter.js';
 
@@ -41,6 +43,10 @@ test('open refuses an unknown store', async () => {
   await expect(RateLimiter.open('redis://x')).rejects.toMatchObject({ code: 'input.invalid', field: 'store' });
 });
 
+test.each([5, [], 'namespace'])('open refuses %j as the options of a store', async (options) => {
+  await expect(RateLimiter.open('memory:', options as never)).rejects.toMatchObject({ field: 'options' });
+});
+
 test('open reads HEADGATE_URL, HEADGATE_NAMESPACE and HEADGATE_LEASE_TTL_MS', async () => {
   vi.stubEnv('HEADGATE_NAMESPACE', 'from-env');
   vi.stubEnv('HEADGATE_LEASE_TTL_MS', '9000');
@@ -62,6 +68,11 @@ test.each([
   [{ configCacheMs: -1 }, 'configCacheMs'],
   [{ limits: 'rpm:60/min' }, 'limits'],
   [{ namespace: 'a b' }, 'namespace'],
+  [{ timeouts: 5 }, 'timeouts'],
+  [{ clock: {} }, 'clock.now'],
+  [{ clock: { now: Date.now, sleep: 5 } }, 'clock.sleep'],
+  [{ onEvent: 5 }, 'onEvent'],
+  [{ onError: 'log' }, 'onError'],
 ])('open refuses %j', async (options, field) => {
   await expect(RateLimiter.open(options as never)).rejects.toMatchObject({ code: 'input.invalid', field });
 });
@@ -131,6 +142,15 @@ test('closing a limiter of another namespace leaves the store open', async () =>
   const acme = await limiter.in('acme');
   await acme.close();
   expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
+});
+
+test('a closed limiter of another namespace opens no further namespaces, and its owner still does', async () => {
+  const { limiter } = await openLimiter();
+  await limiter.namespaces.register('acme');
+  const acme = await limiter.in('acme');
+  await acme.close();
+  await expect(acme.in('default')).rejects.toMatchObject({ kind: 'closed' });
+  expect(await (await limiter.in('acme')).tryAcquire(ASK)).toMatchObject({ granted: true });
 });
 
 test('a grant shows the available tokens', async () => {
@@ -205,6 +225,19 @@ test('every decision reaches onDecision, and an exception there does not affect 
   expect(errors).toMatchObject([{ where: 'onDecision' }, { where: 'onDecision' }]);
 });
 
+test('listeners that are async and fail are reported, and do not end the process', async () => {
+  const fail = (what: string) => (() => Promise.reject(new Error(what))) as () => void;
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const { limiter, errors } = await openLimiter({ onDecision: fail('onDecision'), onEvent: fail('onEvent') });
+  await limiter.acquire(ASK);
+  await vi.waitFor(() => expect(errors).toHaveLength(2));
+  expect(errors.map(({ where }) => where).toSorted()).toEqual(['onDecision', 'onEvent']);
+  const failing = await openLimiter({ onDecision: fail('onDecision'), onError: fail('onError') });
+  await failing.limiter.acquire(ASK);
+  await vi.waitFor(() => expect(warned).toHaveBeenCalledWith('onError threw: Error: onError', 'HeadgateWarning'));
+  warned.mockRestore();
+});
+
 test('a limit with a default cost is taken also when the ask does not name it', async () => {
   const { limiter } = await openLimiter({
     limits: [Limit.perMinute('rpm', 60, { cost: 1 }), Limit.perMinute('tpm', 100)],
@@ -215,6 +248,58 @@ test('a limit with a default cost is taken also when the ask does not name it', 
     rpm: 0,
     tpm: 5,
   });
+});
+
+test('a call that opens the store takes what it asked for, although its caller has changed the request since', async () => {
+  const limiter = new RateLimiter(memory(), { limits: LIMITS });
+  const request = { ...ASK, consume: { rpm: 3 } };
+  const leases = [limiter.acquire(request)];
+  request.entityId = 'user-2';
+  request.consume.rpm = 1;
+  leases.push(limiter.acquire(request));
+  expect(await Promise.all(leases)).toMatchObject([
+    { entityId: 'user-1', consumed: { rpm: 3 } },
+    { entityId: 'user-2', consumed: { rpm: 1 } },
+  ]);
+});
+
+test('a call keeps its request until a distant store has answered, although its caller has changed the object since', async () => {
+  const clock = fakeClock();
+  const told: unknown[] = [];
+  const limiter = await RateLimiter.open(distantBackend(memory(), clock, 20).backend, {
+    limits: LIMITS,
+    clock,
+    onDecision: ({ entityId, resource, consume }) => told.push([entityId, resource, consume]),
+  });
+  const request = { ...ASK, consume: { rpm: 61 } };
+  const first = limiter.tryAcquire(request);
+  Object.assign(request, { entityId: 'user-2', resource: 'gpt-5' });
+  request.consume.rpm = 1;
+  const second = limiter.tryAcquire(request);
+  await clock.advance(20);
+  expect((await first).statuses).toMatchObject([{ entityId: 'user-1', resource: 'gpt-4', requested: 61 }]);
+  expect((await second).statuses).toMatchObject([{ entityId: 'user-2', resource: 'gpt-5', requested: 1 }]);
+  expect(told).toEqual([
+    ['user-1', 'gpt-4', { rpm: 61 }],
+    ['user-2', 'gpt-5', { rpm: 1 }],
+  ]);
+});
+
+test('charges and pauses keep their requests, although their caller has changed the objects since', async () => {
+  const { limiter } = await openLimiter();
+  const charge = { entityId: 'user-1', resource: 'gpt-4', amounts: { rpm: 10 }, id: 'a' };
+  const paused = { entityId: 'user-1', reason: 'revoked', forMs: 'forever' as const };
+  const calls: Promise<unknown>[] = [limiter.charge(charge), limiter.pause(paused)];
+  Object.assign(charge, { entityId: 'user-2', id: 'b' });
+  charge.amounts.rpm = 20;
+  paused.entityId = 'user-2';
+  calls.push(limiter.charge(charge), limiter.pause(paused));
+  await Promise.all(calls);
+  expect(await limiter.available({ entityId: 'user-1', resource: 'gpt-4' })).toMatchObject({ rpm: 50 });
+  expect(await limiter.available({ entityId: 'user-2', resource: 'gpt-4' })).toMatchObject({ rpm: 40 });
+  for (const entityId of ['user-1', 'user-2']) {
+    expect(await limiter.tryAcquire({ ...ASK, entityId })).toMatchObject({ reason: 'paused' });
+  }
 });
 
 test('per-call limits have a separate bucket, and its usage counts for the resource', async () => {

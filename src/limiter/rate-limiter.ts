@@ -24,7 +24,7 @@ import { ManifestApi } from './manifest/manifest-api.js';
 import { connect, NamespaceConnection } from './namespace-connection.js';
 import type { LimiterOptions } from './options.js';
 import type { CloseOptions, PingResult } from './store-connection.js';
-import type { WaitingStatus } from './waiting/waiting-lines.js';
+import type { WaitingStatus } from './waiting/waiting-status.js';
 
 /** Decides whether calls may proceed, using a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
@@ -79,7 +79,7 @@ export class RateLimiter<L extends string = string> {
     return decideCall(this.#connection, request, 'lease', leaseOf);
   }
 
-  /** Runs `work` under a lease: commits when it returns, rolls back when it throws, extends the lease meanwhile. */
+  /** Runs `work` under a lease: commits when it (or its generator) ends, rolls back when it throws, extends meanwhile. */
   async run<T>(
     request: AcquireRequest<L> & RunOptions,
     work: (lease: Lease<L>) => T | Promise<T>,
@@ -96,12 +96,12 @@ export class RateLimiter<L extends string = string> {
    * Resolves when the store has counted it. With an `id`, a repeated call counts once.
    */
   async charge(request: ChargeRequest<L>): Promise<void> {
-    await charge(await this.#opened(), 'charge', request);
+    await charge(this.#opened, 'charge', request);
   }
 
   /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
   async credit(request: ChargeRequest<L>): Promise<void> {
-    await charge(await this.#opened(), 'credit', request);
+    await charge(this.#opened, 'credit', request);
   }
 
   /**
@@ -110,12 +110,12 @@ export class RateLimiter<L extends string = string> {
    * with the latest end.
    */
   async pause(request: PauseRequest): Promise<PausedBy> {
-    return pause(await this.#opened(), request);
+    return pause(this.#opened, request);
   }
 
   /** Ends the pause of an entity, or of its bucket of one resource. False: it was not paused. */
   async resume(request: ResumeRequest): Promise<boolean> {
-    return resume(await this.#opened(), request);
+    return resume(this.#opened, request);
   }
 
   /** The current state of every limit of every level. */
@@ -135,7 +135,7 @@ export class RateLimiter<L extends string = string> {
 
   /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
   waiting(): readonly WaitingStatus[] {
-    return this.#connection.context?.lines.list() ?? [];
+    return this.#connection.waiting();
   }
 
   /** The `statuses` of the decision that the request would get now. Takes nothing. */

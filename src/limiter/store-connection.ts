@@ -14,6 +14,7 @@ import { report, type StoreContext } from './store-context.js';
 import { Guard } from './outage/guard.js';
 import { NamespaceContexts } from './namespace-contexts.js';
 import { checkOneOf, type ResolvedOptions } from './options.js';
+import type { WaitingStatus } from './waiting/waiting-status.js';
 
 /** Whether the store answers, and how fast. */
 export type PingResult =
@@ -24,7 +25,7 @@ export type PingResult =
 export interface CloseOptions {
   /** Whether the slots of open leases are given back now (`release`) or kept until they expire (`keep`). Default: `release`. */
   readonly leases?: 'release' | 'keep';
-  /** The longest time for giving slots back. Default: 5 000. */
+  /** The longest time for giving slots back. Default: 5,000. */
   readonly timeoutMs?: number;
 }
 
@@ -67,17 +68,31 @@ export class StoreConnection {
     return this.#store;
   }
 
-  /** Opens the store if it is not open. Throws if the namespace is missing or not active. */
-  async contextOf(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<Context> {
+  /** Opens the store if it is not open. Throws if the namespace is missing or not active. The limiter uses it until `leave`. */
+  async contextOf(
+    namespace: string,
+    limiter: object,
+    timeoutMs: number = this.#store.options.timeouts.callMs,
+  ): Promise<Context> {
     const where = 'looking up the namespace';
     const record = await this.callRegistry(where, (store, call) => store.read(call, namespace), timeoutMs);
     if (record === undefined) throw new NamespaceNotFound(namespace);
-    return this.#contexts.opened(namespace, record.id);
+    return this.#contexts.opened(namespace, record.id, limiter);
+  }
+
+  leave({ namespaceId }: Context, limiter: object): void {
+    this.#contexts.leave(namespaceId, limiter);
   }
 
   /** For decisions by the outage policy before the store has answered once. It makes no calls to the store. */
   unopenedContextOf(namespace: string): Context {
     return this.#contexts.unopened(namespace);
+  }
+
+  /** The calls that wait in a namespace, also in one that could not be looked up yet. Makes no call to the store. */
+  waitingIn(namespace: string): readonly WaitingStatus[] {
+    const contexts = this.#contexts.all().filter((one) => one.namespace === namespace);
+    return contexts.flatMap(({ lines }) => lines.list());
   }
 
   /** Calls the registry. This works without a namespace, because the last one may have been deleted. */
@@ -126,6 +141,7 @@ export class StoreConnection {
    */
   async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}, endedWaits = 0): Promise<void> {
     let givesBack = endedWaits;
+    this.#store.guard.beginClose();
     for (const { lines, heldLeases } of this.#contexts.all()) {
       givesBack += lines.close(closedError());
       if (leases === 'release') givesBack += heldLeases.releaseAll();

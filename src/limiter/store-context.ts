@@ -19,9 +19,22 @@ export interface StoreContext {
 
 /** Calls `onError`. An exception that it throws becomes a process warning, so that it cannot break the caller. */
 export function report(options: ResolvedOptions, error: unknown, where: string): void {
-  try {
-    options.onError(error, where);
-  } catch (thrown) {
+  callListener(options.onError, [error, where], (thrown) => {
     process.emitWarning(`onError threw: ${String(thrown)}`, 'HeadgateWarning');
+  });
+}
+
+/** Calls a listener of the caller. `onFailure` gets what it throws, or what its promise rejects with if it is async. */
+export function callListener<Args extends readonly unknown[]>(
+  listener: (...args: Args) => unknown,
+  args: Args,
+  onFailure: (thrown: unknown) => void,
+): void {
+  try {
+    const result = listener(...args);
+    // Nobody awaits it, so that its rejection would end the process.
+    if (result instanceof Promise) result.catch(onFailure);
+  } catch (thrown) {
+    onFailure(thrown);
   }
 }

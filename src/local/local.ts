@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTableThrough } from '../backends/dynamodb/schema/create-table.js';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
+import { reasonOf } from '../core/reason-of.js';
 import { answers } from './engine/engine-answers.js';
 import { freePort } from './engine/free-port.js';
 import { defaultData, endpointOf, findLocalEngine, logFile, startDetached } from './start-detached.js';
@@ -20,6 +21,7 @@ const ANSWER_MS = 10_000;
 const STATUS_MS = 2_000;
 const STOP_MS = 5_000;
 const RELEASE_MS = 1_000;
+const EXEC_MS = 1_000;
 const LOOK_EVERY_MS = 20;
 
 /** A running engine on this machine. */
@@ -49,10 +51,11 @@ export async function startLocal(options: UpOptions): Promise<RunningEngine & { 
   makeFolder(folder);
   const up = await underLock(folder, async () => {
     const state = readLocalState(folder);
-    const pid = state === null ? null : findProcess(state);
+    const pid = state === null ? null : await findEngine(state);
     if (state === null || pid === null) return { started: true, ...(await start(options, state)) };
     refuseOther(options, state);
-    writeLocalState(folder, { ...state, pid });
+    const { isStarting: _, ...known } = state;
+    writeLocalState(folder, { ...known, pid });
     await untilItAnswers(state, pid);
     return { started: false, ...running(folder, state, pid) };
   });
@@ -64,7 +67,7 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new InfrastructureError('infrastructure.file', `Cannot make a folder for the state: ${reason}`, { cause });
   }
 }
@@ -117,6 +120,12 @@ function findProcess({ pid, args }: LocalState): number | null {
   return candidates.find((candidate) => hasArguments(processes.get(candidate), args)) ?? null;
 }
 
+/** A command that was killed while it started the engine leaves a process that has the engine's command line a moment later. */
+async function findEngine(state: LocalState): Promise<number | null> {
+  if (state.isStarting === true) await within(EXEC_MS, () => findProcess(state) !== null);
+  return findProcess(state);
+}
+
 export type LocalStatus =
   | { readonly running: false; readonly data: string | null }
   | (RunningEngine & { readonly running: true; readonly answers: boolean });
@@ -143,14 +152,15 @@ export async function stopLocal(folder: string, { purge }: { readonly purge: boo
   return underLock(folder, async () => {
     const state = readLocalState(folder);
     if (state === null) return { pid: null, purged: false, data: null };
-    const pid = findProcess(state);
+    const pid = await findEngine(state);
     if (pid !== null) await end(state, pid);
     if (purge) {
       purgeData(state);
       rmSync(logFile(folder), { force: true });
       removeLocalState(folder);
-    } else if (state.pid !== null) {
-      writeLocalState(folder, { ...state, pid: null });
+    } else if (state.pid !== null || state.isStarting === true) {
+      const { isStarting: _, ...known } = state;
+      writeLocalState(folder, { ...known, pid: null });
     }
     return { pid, purged: purge, data: state.data };
   });

@@ -32,6 +32,15 @@ test('underLock removes its lock file when the work fails', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
+test('a folder that cannot be written is named, and is no unexpected error', async () => {
+  const path = join(folder, 'file');
+  writeFileSync(path, '');
+  await expect(underLock(path, () => Promise.resolve())).rejects.toMatchObject({
+    code: 'infrastructure.file',
+    message: expect.stringMatching(/^Cannot write .*file.*: ENOTDIR/),
+  });
+});
+
 test('underLock ignores the lock file of a process that has ended, or whose id another program has now', async () => {
   writeFileSync(join(folder, '999999999.dead.lock'), 'headgate local up');
   writeFileSync(join(folder, `${process.ppid}.reused.lock`), 'headgate local up');

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { InfrastructureError } from '../core/errors.js';
 import { listProcesses } from './processes.js';
-import { isMissing, replaceFile } from './state.js';
+import { isMissing, removeFile, replaceFile } from './state.js';
 
 const SUFFIX = '.lock';
 const TIMEOUT_MS = 60_000;
@@ -28,7 +28,7 @@ export async function underLock<T>(folder: string, work: () => Promise<T>): Prom
       replaceFile(join(folder, own), ownLine);
       const [other] = runningOthers(folder, own);
       if (other === undefined) return await work();
-      rmSync(join(folder, own), { force: true });
+      removeFile(join(folder, own));
       if (performance.now() > untilMs) {
         const message = `Another \`headgate local\` (process ${other}) has not finished within ${TIMEOUT_MS / 1_000} s`;
         throw new InfrastructureError('infrastructure.local-busy', message);
@@ -36,7 +36,7 @@ export async function underLock<T>(folder: string, work: () => Promise<T>): Prom
       await delay(BETWEEN_TRIES_MS * (1 + Math.random()));
     }
   } finally {
-    rmSync(join(folder, own), { force: true });
+    removeFile(join(folder, own));
   }
 }
 
@@ -51,7 +51,7 @@ function runningOthers(folder: string, own: string): readonly number[] {
     // A file with this process's id that this process did not write is from before a restart of the machine or container.
     const isStale = pidOf(name) === process.pid && !announced.has(name);
     if (!isStale && processes.get(pidOf(name)) === line) return [pidOf(name)];
-    rmSync(join(folder, name), { force: true });
+    removeFile(join(folder, name));
     return [];
   });
 }

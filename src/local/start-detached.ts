@@ -4,6 +4,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { InfrastructureError } from '../core/errors.js';
+import { reasonOf } from '../core/reason-of.js';
 import { answers } from './engine/engine-answers.js';
 import { type EngineProgram, findProgram } from './engine/engine-programs.js';
 import { freePort } from './engine/free-port.js';
@@ -57,10 +58,10 @@ export async function startDetached(plan: StartPlan): Promise<LocalState | null>
   if (!(await isFree(port))) return null;
   makeRoom(engine, data);
   const args = program.args(port, data);
-  const planned = { engine, port, data, args, pid: null, startedAt: new Date().toISOString() };
-  writeLocalState(folder, planned);
+  const startedAt = new Date().toISOString();
+  writeLocalState(folder, { engine, port, data, args, pid: null, isStarting: true, startedAt });
   const child = spawnInto(logFile(folder), program, args, folder);
-  const state = { ...planned, pid: child.pid ?? null };
+  const state = { engine, port, data, args, pid: child.pid ?? null, startedAt };
   writeLocalState(folder, state);
   const reason = await untilReady(child, program, state, folder);
   if (reason === null) return state;
@@ -75,7 +76,7 @@ async function isFree(port: number): Promise<boolean> {
   try {
     return (await freePort(port)) !== null;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new InfrastructureError('infrastructure.port-taken', `Port ${port} cannot be used: ${reason}`, { cause });
   }
 }
@@ -131,7 +132,7 @@ async function untilReady(
     return await Promise.race(waits);
   } catch (error) {
     // The program does not exist, or must not be executed.
-    return error instanceof Error ? error.message : String(error);
+    return reasonOf(error);
   } finally {
     stop.abort();
     await Promise.allSettled(waits);

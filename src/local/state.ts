@@ -3,6 +3,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { InfrastructureError } from '../core/errors.js';
+import { reasonOf } from '../core/reason-of.js';
 
 export const LOCAL_ENGINES = ['dynoxide', 'dynamodb-local'] as const;
 
@@ -18,6 +19,8 @@ export interface LocalState {
   readonly args: readonly string[];
   /** null: the engine was stopped, or the command that started it was killed before it stored the id. */
   readonly pid: number | null;
+  /** The command that started the engine has not stored its process id yet. */
+  readonly isStarting?: true;
   readonly startedAt: string;
 }
 
@@ -76,9 +79,20 @@ export function replaceFile(path: string, text: string): void {
   try {
     writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
     renameSync(draft, path);
+  } catch (cause) {
+    const reason = reasonOf(cause);
+    throw new InfrastructureError('infrastructure.file', `Cannot write ${path}: ${reason}`, { cause });
+  } finally {
+    removeFile(draft);
+  }
+}
+
+/** Also if there is no such file, or no such folder. */
+export function removeFile(path: string): void {
+  try {
+    rmSync(path, { force: true });
   } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTDIR') throw error;
   }
 }
 
@@ -87,7 +101,7 @@ export function isMissing(error: unknown): boolean {
 }
 
 function unreadable(path: string, cause: unknown): InfrastructureError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = reasonOf(cause);
   return new InfrastructureError('infrastructure.local-state', `${path} cannot be read (${reason}): remove it`, {
     cause,
   });

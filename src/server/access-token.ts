@@ -29,7 +29,7 @@ export const EVERY_NAMESPACE = '*';
 const TOKEN_FIELDS: ReadonlySet<string> = new Set(['name', 'role', 'namespace', 'entityPrefix', 'ownLimits', 'sha256']);
 
 /** Printed instead of a value that may be a secret in the wrong place. */
-const HIDDEN = Symbol('a value that is not shown');
+const HIDDEN = '(hidden: it may be a secret)';
 
 /** A new secret. The prefix lets scanners for leaked secrets find it. */
 export function createSecret(): string {
@@ -85,24 +85,36 @@ export function parseTokens(text: string, source: string): readonly AccessToken[
   } catch {
     throw new ValidationError(source, 'JSON: a list of tokens', HIDDEN);
   }
+  return checkTokens(list, source);
+}
+
+/** The tokens of a list that comes from a file, a variable or code. What is wrong with one would make it cover too much. */
+export function checkTokens(list: unknown, source: string): readonly AccessToken[] {
   if (!Array.isArray(list)) throw new ValidationError(source, 'a list of tokens', HIDDEN);
-  const tokens = list.map((entry, at) => checkToken(`${source}[${at}]`, entry));
+  const tokens = list.map((entry: unknown, at) => checkToken(`${source}[${at}]`, entry));
   const names = new Set(tokens.map(({ name }) => name));
   if (names.size !== tokens.length) throw new ValidationError(source, 'tokens with different names', [...names]);
   return tokens;
 }
 
+/** It is shown in lists, logs and the audit. */
+const NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,64}$/u;
+
 function checkToken(field: string, value: unknown): AccessToken {
   if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'a token', HIDDEN);
   checkKnownFields(field, value, TOKEN_FIELDS);
   const { name, role, namespace, entityPrefix, ownLimits, sha256 } = value as Record<keyof AccessToken, unknown>;
-  if (typeof name !== 'string' || name === '') throw new ValidationError(`${field}.name`, 'text', name);
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    throw new ValidationError(`${field}.name`, 'a text of 1 to 64 characters in one line', name);
+  }
   if (role !== 'app' && role !== 'admin') throw new ValidationError(`${field}.role`, `'app' or 'admin'`, role);
   if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace);
   // An empty prefix would cover every entity: most likely a variable of a shell was not set.
   const isPrefix = typeof entityPrefix === 'string' && entityPrefix !== '' && role === 'app';
-  if (entityPrefix !== undefined && !isPrefix) {
-    throw new ValidationError(`${field}.entityPrefix`, 'text, for the role app only', entityPrefix);
+  if ('entityPrefix' in value && !isPrefix) {
+    const expected =
+      role === 'app' ? 'text that is not empty' : 'left out: a token of the role admin reaches every entity';
+    throw new ValidationError(`${field}.entityPrefix`, expected, entityPrefix);
   }
   if (ownLimits !== undefined && !(typeof ownLimits === 'boolean' && isPrefix)) {
     throw new ValidationError(`${field}.ownLimits`, 'true or false, with an entityPrefix only', ownLimits);

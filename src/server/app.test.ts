@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { credentialOf, requestServer, SECRET } from '../../tests/support/server/request-server.js';
 import { memory } from '../backends/embedded/memory.js';
+import { AccessDenied, BackendUnavailable, InfrastructureError, SchemaMismatch } from '../core/errors.js';
 import { Limit } from '../core/limit.js';
+import type { LimiterEvent } from '../limiter/events/limiter-event.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { outage } from '../testing/outage.js';
 import { EventHub } from './event-hub.js';
@@ -144,4 +146,87 @@ test('the first ask after the start follows the outage policy', async () => {
     body: JSON.stringify(ASK),
   });
   expect(await (await server.fetch(request)).json()).toMatchObject({ granted: true, decidedBy: 'open' });
+});
+
+test.each(['DELETE', 'PUT', 'GET'])(
+  '%s of limits with a misspelt level is refused, and the limits above stay',
+  async (method) => {
+    const { send, limiter } = await requestServer();
+    await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 5)] });
+    await limiter.config.setResource('gpt-4', { limits: [Limit.perMinute('rpm', 6)] });
+    const body = method === 'PUT' ? { body: { limits: ['rpm:1/min'] } } : {};
+    for (const query of ['entityid=user-1', 'entity=user-1&resource=gpt-4', 'entityId=user-1&resource=gpt-4&level=x']) {
+      const response = await send(`${method} /v1/config?${query}`, body);
+      expect([response.status, await response.json()]).toMatchObject([400, { code: 'input.invalid' }]);
+    }
+    const levels = (await limiter.config.all()).items.flatMap(({ limits }) => limits.map(String));
+    expect(levels.toSorted()).toEqual(['rpm:5/min', 'rpm:6/min']);
+  },
+);
+
+describe('a store that refuses the server', () => {
+  const SECRETIVE = 'role arn:aws:iam::123456789012:role/limits may not write the table limits at 10.0.0.7';
+  const CAUSES = [
+    ['backend.denied', new AccessDenied(SECRETIVE), 1],
+    ['infrastructure.dynamodb', new InfrastructureError('infrastructure.dynamodb', SECRETIVE), 1],
+    ['schema.mismatch', new SchemaMismatch(SECRETIVE, 'headgate deploy'), 1],
+    ['backend.unavailable', new BackendUnavailable(SECRETIVE, 'connection'), 0],
+  ] as const;
+
+  test.each(CAUSES)('%s: operators learn why, and tenants do not', async (code, error, reports) => {
+    const tenant = credentialOf({ entityPrefix: 'user-' });
+    const admin = credentialOf({ role: 'admin' });
+    const store = outage(memory());
+    const limiter = await RateLimiter.open(store.backend, {
+      limits: [Limit.perMinute('rpm', 10)],
+      leaseSecrets: [SECRET],
+    });
+    const reported: unknown[] = [];
+    const { fetch } = createServer(limiter, {
+      tokens: [tenant.token, admin.token],
+      onError: (one) => void reported.push(one),
+    });
+    const ask = async (secret: string, path: string, body: object): Promise<string> => {
+      const headers = { authorization: `Bearer ${secret}` };
+      const asked = new Request(`http://headgate.test${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+      return (await fetch(asked)).text();
+    };
+    store.start({ error });
+    const told = await ask(tenant.secret, '/v1/acquire', ASK);
+    expect(JSON.parse(told)).toMatchObject({ code, status: error.httpStatus });
+    expect(told + (await ask(tenant.secret, '/v1/acquire/batch', { asks: [ASK] }))).not.toMatch(/arn|10\.0/);
+    expect(reported).toEqual(Array.from({ length: 2 * reports }, () => error));
+    expect(await ask(admin.secret, '/v1/acquire', ASK)).toContain(SECRETIVE);
+  });
+});
+
+test.each(['commit', 'rollback'])('a %s that is sent again is counted once', async (end) => {
+  const ends: LimiterEvent[] = [];
+  const limiter = await RateLimiter.open('memory:', {
+    limits: [Limit.perMinute('rpm', 10)],
+    leaseSecrets: [SECRET],
+    onEvent: (event) => void (event.type === 'lease-end' && ends.push(event)),
+  });
+  const { fetch } = createServer(limiter);
+  const lease = await limiter.acquire({ ...ASK, portable: true });
+  const body = JSON.stringify({ token: await lease.token() });
+  for (let at = 0; at < 3; at++) {
+    const sent = new Request(`http://headgate.test/v1/leases/${end}`, { method: 'POST', body });
+    expect((await fetch(sent)).status).toBe(200);
+  }
+  expect(ends).toMatchObject([{ leaseId: lease.id, tokens: { rpm: 1 } }]);
+});
+
+test.each([
+  'GET /v1/usage?resource=gpt-4&window=hourly&entity=user-1',
+  'GET /v1/usage/summary?resource=gpt-4&window=hourly&entityid=user-1',
+  'GET /v1/leases?entity=user-1',
+  'DELETE /v1/leases/0QCON500Tlq?entity=user-1',
+  'GET /v1/audit?entity=user-1',
+  'GET /v1/entities?parent=user-1',
+  'GET /v1/events?ns=default',
+])('%s has a misspelt field, and is refused instead of answered for everybody', async (route) => {
+  const { send } = await requestServer();
+  const response = await send(route);
+  expect([response.status, await response.json()]).toMatchObject([400, { code: 'input.invalid' }]);
 });

@@ -7,14 +7,19 @@ import { isPromise } from '../limiter/outage/guard.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
+import { noteCaller } from './access-log.js';
+import { allowedMethods } from './allowed-methods.js';
 import type { EventHub } from './event-hub.js';
+import { FallbackLeases } from './fallback-leases.js';
 import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Answer, Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
-import { errorProblem, type Problem, serverProblem } from './problem.js';
+import { cut, errorProblem, isOperators, type Problem, serverProblem, withoutStore } from './problem.js';
 import { parseJson, readText, TooLarge } from './read-body.js';
 import { type Caller, CallerLimiters } from './caller-limiters.js';
 import { respond } from './respond.js';
+import { setGiveBack } from './undelivered.js';
+import type { WaitingCalls } from './waiting-calls.js';
 
 export interface AppOptions {
   /** Left out or empty: every request is allowed. `serve` then listens on the loopback interface only. */
@@ -28,20 +33,9 @@ export interface AppOptions {
   readonly parseLimitsFile: LimitsFileParser;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
-  /** Called after every answer. Default: no log. */
-  readonly onAccess?: (entry: AccessEntry) => void;
-}
-
-/** One line of the access log. It has no secret and no body. */
-export interface AccessEntry {
-  readonly operation: string;
-  readonly method: string;
-  readonly path: string;
-  readonly status: number;
-  /** The name of the token; null without one. */
-  readonly token: string | null;
-  readonly namespace: string | null;
-  readonly durationMs: number;
+  readonly waiting: WaitingCalls;
+  /** Whether the access log needs to know who called. */
+  readonly isLogged: boolean;
 }
 
 const MAX_BODY_BYTES = { app: 64 * 1024, admin: 1024 * 1024 } as const;
@@ -56,9 +50,11 @@ export class App {
   readonly #hono = new Hono();
   readonly #ending = new AbortController();
   readonly #limiters: CallerLimiters;
+  readonly #fallbackLeases: FallbackLeases;
 
   constructor(limiter: RateLimiter, operations: readonly Operation[], options: AppOptions) {
     this.#limiters = new CallerLimiters(limiter, options.namespace);
+    this.#fallbackLeases = new FallbackLeases(limiter.leases);
     this.#options = options;
     // Each request that waits listens.
     setMaxListeners(0, this.#ending.signal);
@@ -68,9 +64,7 @@ export class App {
         this.#answer(one, context),
       );
     }
-    this.#hono.notFound(({ req }) =>
-      respond(serverProblem('route.missing', `There is no route ${req.method} ${req.path}; /docs lists them`)),
-    );
+    this.#hono.notFound(({ req }) => respondNoRoute(this.#hono, req.method, req.path));
   }
 
   /** Answers the requests that wait for tokens with 503, because the server ends. */
@@ -100,8 +94,6 @@ export class App {
 
   /** Awaits only what is not there yet, so that a store in memory answers in the turn in which the body is complete. */
   async #answer(one: Operation, { req }: HonoContext): Promise<Response> {
-    const { onAccess } = this.#options;
-    const startMs = onAccess === undefined ? 0 : performance.now();
     let caller: Caller | null = null;
     let response: Response;
     try {
@@ -117,26 +109,23 @@ export class App {
     } catch (error) {
       response = respond(this.#problemOf(error, one, caller, req.raw.signal));
     }
-    onAccess?.({
-      operation: one.id,
-      method: req.method,
-      path: req.path,
-      status: response.status,
-      token: caller?.token?.name ?? null,
-      namespace: caller?.namespace ?? null,
-      durationMs: performance.now() - startMs,
-    });
+    if (this.#options.isLogged) {
+      const { token = null, namespace = null } = caller ?? {};
+      noteCaller(req.raw, { operation: one.id, token: token?.name ?? null, namespace });
+    }
     return response;
   }
 
   #askedOf(one: Operation, request: Request, caller: Caller, limiter: RateLimiter): Asked {
-    const { events, headers, parseLimitsFile } = this.#options;
+    const { events, headers, parseLimitsFile, waiting } = this.#options;
     return {
       limiter,
       token: caller.token,
       namespace: caller.namespace,
       request,
       ending: this.#ending.signal,
+      waiting,
+      fallbackLeases: this.#fallbackLeases,
       events,
       headers,
       parseLimitsFile,
@@ -171,10 +160,23 @@ export class App {
     if (error instanceof Refusal) return error.problem;
     if (error instanceof TooLarge) return serverProblem('body.too-large', error.message);
     if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.forget(caller);
+    const problem = errorProblem(error);
     // The client has disconnected, which ends its wait. No client reads the answer, and the server has not failed.
-    if (!isHeadgateError(error) && !signal.aborted) this.#options.onError(error, one.id);
-    return errorProblem(error);
+    if (isOperators(problem) && !signal.aborted) this.#options.onError(error, one.id);
+    return caller?.token?.role === 'app' ? withoutStore(problem) : problem;
   }
+}
+
+function respondNoRoute(hono: Hono, method: string, path: string): Response {
+  const shown = `${method} ${cut(path)}`;
+  const allowed = allowedMethods(hono, path);
+  // A file of the dashboard that does not exist has a route, which answers nothing.
+  if (allowed.length === 0 || allowed.includes(method)) {
+    return respond(serverProblem('route.missing', `There is no route ${shown}; /docs lists them`));
+  }
+  const list = allowed.join(', ');
+  const problem = serverProblem('route.method', `There is no ${shown}: this path has ${list}`);
+  return respond(problem, problem.status, [['allow', list]]);
 }
 
 function readInput({ params, query, body }: Operation, req: HonoRequest, text: string | null): Input {
@@ -192,8 +194,10 @@ function checkReach(one: Operation, token: AccessToken, input: Input): void {
 }
 
 function respondWith(one: Operation, answer: Answer<unknown>, method: string): Response | Promise<Response> {
-  const { status = one.status, body, headers = [], stream } = answer;
-  return stream === undefined ? respond(body, status, headers) : respondWithEvents(stream, method);
+  const { status = one.status, body, headers = [], ifUndelivered, stream } = answer;
+  if (stream !== undefined) return respondWithEvents(stream, method);
+  const response = respond(body, status, headers);
+  return ifUndelivered === undefined ? response : setGiveBack(response, ifUndelivered);
 }
 
 async function respondWithEvents(stream: ReadableStream<Uint8Array>, method: string): Promise<Response> {

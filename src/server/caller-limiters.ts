@@ -8,26 +8,47 @@ export interface Caller {
   readonly namespace: string;
 }
 
-/** The limiters of a server, by principal and namespace. Bounded by the number of tokens and of namespaces that they reach. */
+interface Opened {
+  readonly caller: Caller;
+  limiter: Awaitable<RateLimiter>;
+  /** Since an eviction came by. */
+  isUsed: boolean;
+}
+
+/** How many limiters there are for namespaces that clients chose. */
+const MAX_CHOSEN = 10_000;
+
+/**
+ * The limiters of a server, by principal and namespace: one for each token in its own namespace, and a bounded number for
+ * the namespaces that clients chose.
+ */
 export class CallerLimiters {
   readonly #first: RateLimiter;
   readonly #namespace: string;
-  readonly #opened = new Map<AccessToken | null, Map<string, Awaitable<RateLimiter>>>();
+  readonly #maxChosen: number;
+  readonly #opened = new Map<AccessToken | null, Map<string, Opened>>();
+  /** Those of namespaces that clients chose. An eviction begins with the first one. */
+  readonly #chosen = new Set<Opened>();
 
   /** `namespace`: that of the server. */
-  constructor(first: RateLimiter, namespace: string) {
+  constructor(first: RateLimiter, namespace: string, maxChosen: number = MAX_CHOSEN) {
     this.#first = first;
     this.#namespace = namespace;
+    this.#maxChosen = maxChosen;
   }
 
   /** A limiter that is open, or a promise of it. Only the first requests of a caller get a promise. */
   of(caller: Caller): Awaitable<RateLimiter> {
-    return this.#openedBy(caller).get(caller.namespace) ?? this.#open(caller);
+    const opened = this.#openedBy(caller).get(caller.namespace);
+    if (opened === undefined) return this.#open(caller);
+    opened.isUsed = true;
+    return opened.limiter;
   }
 
   /** The name may belong to another namespace by the next request: it was deleted and registered again. */
   forget(caller: Caller): void {
-    this.#openedBy(caller).delete(caller.namespace);
+    const opened = this.#openedBy(caller).get(caller.namespace);
+    if (opened !== undefined) this.#drop(opened);
   }
 
   /**
@@ -36,29 +57,48 @@ export class CallerLimiters {
    */
   #open(caller: Caller): Awaitable<RateLimiter> {
     const { token, namespace } = caller;
-    const opened = this.#openedBy(caller);
-    const isExpected = namespace === this.#namespace || namespace === token?.namespace;
-    if (isExpected) {
-      const limiter = this.#first.inUnopened(namespace, token?.name);
-      opened.set(namespace, limiter);
-      return limiter;
+    if (namespace === this.#namespace || namespace === token?.namespace) {
+      return this.#keep(caller, this.#first.inUnopened(namespace, token?.name)).limiter;
     }
     const opening = this.#first.in(namespace, token === null ? {} : { principal: token.name });
-    opened.set(namespace, opening);
-    const replace = (limiter: RateLimiter | null): void => {
-      if (opened.get(namespace) !== opening) return;
-      if (limiter === null) opened.delete(namespace);
-      else opened.set(namespace, limiter);
-    };
-    // A namespace that is missing now may be registered later.
-    opening.then(replace, () => replace(null));
+    const opened = this.#keep(caller, opening);
+    this.#chosen.add(opened);
+    if (this.#chosen.size > this.#maxChosen) this.#evict();
+    opening.then(
+      (limiter) => (opened.limiter = limiter),
+      // A namespace that is missing now may be registered later.
+      () => this.#drop(opened),
+    );
     return opening;
   }
 
-  #openedBy({ token }: Caller): Map<string, Awaitable<RateLimiter>> {
+  #keep(caller: Caller, limiter: Awaitable<RateLimiter>): Opened {
+    const opened = { caller, limiter, isUsed: true };
+    this.#openedBy(caller).set(caller.namespace, opened);
+    return opened;
+  }
+
+  /** Drops the oldest one that was not used since the last eviction came by. Requests may still use it, so it is not closed. */
+  #evict(): void {
+    for (const opened of this.#chosen) {
+      this.#chosen.delete(opened);
+      if (!opened.isUsed) return this.#drop(opened);
+      opened.isUsed = false;
+      this.#chosen.add(opened);
+    }
+  }
+
+  #drop(opened: Opened): void {
+    const { caller } = opened;
+    const known = this.#openedBy(caller);
+    if (known.get(caller.namespace) === opened) known.delete(caller.namespace);
+    this.#chosen.delete(opened);
+  }
+
+  #openedBy({ token }: Caller): Map<string, Opened> {
     const known = this.#opened.get(token);
     if (known !== undefined) return known;
-    const opened = new Map<string, Awaitable<RateLimiter>>();
+    const opened = new Map<string, Opened>();
     this.#opened.set(token, opened);
     return opened;
   }

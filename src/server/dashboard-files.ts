@@ -27,7 +27,7 @@ export function readDashboard(folder: string | null = findFolder()): DashboardFi
     const contentType = TYPES[extname(name)];
     if (contentType === undefined) continue;
     const body = readFileSync(join(folder, name));
-    files.set(name, { contentType, body: copyOf(body), gzipped: copyOf(gzipSync(body)) });
+    files.set(name, { contentType, body: copyOf(body), gzipped: copyOf(gzipSync(body, { level: 9 })) });
   }
   return files.size === 0 ? null : files;
 }

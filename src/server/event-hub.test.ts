@@ -23,3 +23,18 @@ test('a client that does not read gets at most 1000 queued frames, and then the 
   expect(hub.isHeard).toBe(false);
   expect(vi.getTimerCount()).toBe(0);
 });
+
+test('an event is encoded once for all streams', async () => {
+  const hub = new EventHub();
+  const streams = Array.from({ length: 3 }, () => hub.stream(new AbortController().signal));
+  const encoded = vi.fn<() => object>(() => ({ entityId: 'user-1' }));
+  hub.publish({ type: 'decision', data: { toJSON: encoded } });
+  hub.publish({ type: 'decision', data: { entityId: 'user-2' } });
+  hub.close();
+  for (const stream of streams) {
+    expect(await new Response(stream).text()).toMatch(
+      /\n\nevent: decision\ndata: .*user-1.*\n\nevent: decision\ndata: .*user-2/,
+    );
+  }
+  expect(encoded).toHaveBeenCalledTimes(1);
+});

@@ -18,6 +18,8 @@ const HEARTBEAT_MS = 15_000;
 export class EventHub {
   readonly #listeners = new Set<Listener>();
   readonly #streams = new Set<() => void>();
+  /** The event that is being sent. All streams share its bytes, because there may be thousands of them. */
+  #sent: { readonly event: ServerEvent; readonly bytes: Uint8Array } | null = null;
 
   /** Whether a listener exists. Check it before building an event. */
   get isHeard(): boolean {
@@ -34,6 +36,7 @@ export class EventHub {
   /** Sends an event to all subscribers. */
   publish(event: ServerEvent): void {
     for (const listener of this.#listeners) listener(event);
+    this.#sent = null;
   }
 
   /** Returns the function that ends the subscription. */
@@ -42,14 +45,22 @@ export class EventHub {
     return () => this.#listeners.delete(listener);
   }
 
+  #bytesOf(event: ServerEvent): Uint8Array {
+    if (this.#sent?.event !== event) this.#sent = { event, bytes: encoder.encode(frame(event)) };
+    return this.#sent.bytes;
+  }
+
   /** Ends all streams: a server that shuts down must not wait for clients that only listen. */
   close(): void {
     for (const end of this.#streams) end();
   }
 
-  /** The events from now on as server-sent events, until the client leaves or the hub closes. */
-  stream(signal: AbortSignal, isWanted: (event: ServerEvent) => boolean = () => true): ReadableStream<Uint8Array> {
-    const encoder = new TextEncoder();
+  /** The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an event. */
+  stream(
+    signal: AbortSignal,
+    isWanted: (event: ServerEvent) => boolean = () => true,
+    show: (event: ServerEvent) => ServerEvent = (event) => event,
+  ): ReadableStream<Uint8Array> {
     let end = ignore;
     return new ReadableStream<Uint8Array>(
       {
@@ -64,7 +75,7 @@ export class EventHub {
             }
             if (missed > 0) send(frame({ type: 'missed', data: { count: missed } }));
             missed = 0;
-            send(frame(event));
+            controller.enqueue(this.#bytesOf(show(event)));
           });
           const heartbeat = setInterval(() => {
             // A client that reads nothing needs no sign that the server is there.
@@ -94,6 +105,8 @@ export class EventHub {
     );
   }
 }
+
+const encoder = new TextEncoder();
 
 function ignore(): void {}
 

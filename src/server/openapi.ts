@@ -28,7 +28,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   413: 'The body is too large.',
   422: 'The ask is larger than the limit can ever hold.',
   429: 'A limit refused. Retry-After and the body tell the wait.',
-  503: 'The store does not answer.',
+  503: 'The store does not answer, or too many calls wait at the server.',
 };
 
 /** The refusals that every operation has. */

@@ -4,8 +4,11 @@ import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
+import type { FallbackLeases } from './fallback-leases.js';
 import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Problem } from './problem.js';
+import type { GiveBack } from './undelivered.js';
+import type { WaitingCalls } from './waiting-calls.js';
 
 /** What a handler gets besides its input. */
 export interface Asked {
@@ -19,6 +22,10 @@ export interface Asked {
   readonly request: { readonly signal: AbortSignal };
   /** Aborts when the server ends before a wait does. */
   readonly ending: AbortSignal;
+  /** The calls that wait at this server. */
+  readonly waiting: WaitingCalls;
+  /** The leases that the outage policy `local` granted. */
+  readonly fallbackLeases: FallbackLeases;
   /** The events of this process. */
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
@@ -34,6 +41,8 @@ export interface Answer<T> {
   readonly status?: number;
   readonly body: T;
   readonly headers?: readonly HeaderLine[];
+  /** Gives back what the answer hands over. Called if the client disconnected before it could read the answer. */
+  readonly ifUndelivered?: GiveBack;
   /** Server-sent events, instead of the body. */
   readonly stream?: ReadableStream<Uint8Array>;
 }
@@ -95,6 +104,7 @@ export interface OperationDefinition<
   readonly wholeStore?: boolean;
   readonly summary: string;
   readonly params?: P;
+  /** Strict where leaving a field out widens what the request reads or changes: a misspelt name must not do that. */
   readonly query?: Q;
   readonly body?: B;
   readonly status?: number;

@@ -1,11 +1,18 @@
 import { type ErrorCode, errorTraits } from '../core/error-codes.js';
-import { isHeadgateError, ValidationError } from '../core/errors.js';
+import { type HeadgateError, isHeadgateError, type LimitsNotConfigured, ValidationError } from '../core/errors.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import type { Denied } from '../limiter/acquire/decision.js';
 import { viewPausedBy, viewStatus } from './views.js';
 
 /** The codes of refusals that only a server makes. */
-export type ServerCode = 'access.missing' | 'access.denied' | 'route.missing' | 'body.too-large' | 'server.error';
+export type ServerCode =
+  | 'access.missing'
+  | 'access.denied'
+  | 'route.missing'
+  | 'route.method'
+  | 'body.too-large'
+  | 'server.busy'
+  | 'server.error';
 
 /** An answer by RFC 9457: `application/problem+json`. */
 export interface Problem {
@@ -21,11 +28,14 @@ const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-ex
 const REDUCED_CAPACITY = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity';
 const NO_TYPE = 'about:blank';
 
+const FAILED = 'The server failed; its log has the details';
+
 const TITLES: Readonly<Record<number, string>> = {
   400: 'The request is invalid',
   401: 'A token is required',
   403: 'Not allowed',
   404: 'Not found',
+  405: 'The path has other methods',
   409: 'The request conflicts with the stored state',
   413: 'The body is too large',
   422: 'The ask is larger than the limit',
@@ -36,6 +46,7 @@ const TITLES: Readonly<Record<number, string>> = {
 
 export function serverProblem(code: ServerCode, detail: string): Problem {
   const { http: status } = errorTraits(code);
+  if (code === 'server.busy') return { type: REDUCED_CAPACITY, title: 'Too many calls wait', status, detail, code };
   return { type: NO_TYPE, title: TITLES[status] ?? 'Error', status, detail, code };
 }
 
@@ -44,7 +55,8 @@ export function denialProblem(denial: Omit<Denied, 'granted'>): Problem {
   const error = new RateLimitExceeded(denial);
   const { code, message, httpStatus } = error;
   return {
-    type: QUOTA_EXCEEDED,
+    // A pause without an end is no quota.
+    type: code === 'entity.paused' ? NO_TYPE : QUOTA_EXCEEDED,
     title: TITLES[httpStatus] ?? 'A limit is exceeded',
     status: httpStatus,
     detail: message,
@@ -62,11 +74,40 @@ export function denialProblem(denial: Omit<Denied, 'granted'>): Problem {
 /** The answer to an error of the library. An error that is none of ours is reported, and the client is told nothing of it. */
 export function errorProblem(error: unknown): Problem {
   if (error instanceof RateLimitExceeded) return denialProblem(error as Omit<Denied, 'granted'>);
-  if (!isHeadgateError(error)) return serverProblem('server.error', 'The server failed; its log has the details');
-  const { code, message } = error;
+  if (!isHeadgateError(error)) return serverProblem('server.error', FAILED);
+  const { code } = error;
   const { http: status, retryable } = errorTraits(code);
   const type = status === 503 ? REDUCED_CAPACITY : NO_TYPE;
   const input =
-    error instanceof ValidationError ? { field: error.field, expected: error.expected, got: error.got } : {};
-  return { type, title: TITLES[status] ?? 'Error', status, detail: message, code, retryable, ...input };
+    error instanceof ValidationError ? { field: cut(error.field), expected: error.expected, got: error.got } : {};
+  return { type, title: TITLES[status] ?? 'Error', status, detail: detailOf(error), code, retryable, ...input };
+}
+
+/** One sentence in the words of HTTP: the library's own names its calls, and repeats names that a client may make long. */
+function detailOf(error: HeadgateError): string {
+  if (isHeadgateError(error, 'limits.missing')) {
+    const { entityId, resource } = error as LimitsNotConfigured;
+    return `No limits for entity ${entityId} on resource ${resource}: an admin stores them with PUT /v1/config or \`headgate resource set\`, or the server starts with \`--limit\``;
+  }
+  const { message } = error;
+  return error instanceof ValidationError ? message.replace(error.field, () => cut(error.field)) : message;
+}
+
+const LONGEST_ECHO = 200;
+
+/** A text of the client, for an answer that must not become as long as the request. */
+export function cut(text: string): string {
+  return text.length <= LONGEST_ECHO ? text : `${text.slice(0, LONGEST_ECHO)}… (${text.length} characters)`;
+}
+
+/** Whether an operator must act: the store refuses the server, or the server failed. An outage passes, and has an event. */
+export function isOperators({ status, code }: Problem): boolean {
+  return status >= 500 && code !== 'backend.unavailable';
+}
+
+/** The problem for a token of the role `app`: the text of a store that fails may name its address, its account and its table. */
+export function withoutStore(problem: Problem): Problem {
+  const { status } = problem;
+  if (status < 500) return problem;
+  return { ...problem, detail: status === 503 ? 'The store does not answer; an admin can see why' : FAILED };
 }

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { Limit } from '../core/limit.js';
 import { ValidationError } from '../core/errors.js';
+import { MAX_ENTITY_NAME } from '../core/identifiers.js';
 import { MAX_AMOUNT } from '../core/units.js';
 import { strictRecord } from './strict-record.js';
 
@@ -10,6 +11,8 @@ const amount = (least = 0) => v.pipe(v.number(), v.safeInteger(), v.minValue(lea
 const name = (longest: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(longest));
 
 export const entityId = v.pipe(name(256), v.description('The caller: a user, a key, a project.'));
+/** Of an entity, for people. */
+export const entityName = v.pipe(v.string(), v.maxLength(MAX_ENTITY_NAME));
 export const resource = v.pipe(name(128), v.description('What is limited, such as a model.'));
 export const namespaceName = v.pipe(name(64), v.description('The tenant.'));
 
@@ -75,14 +78,25 @@ export function finite(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-export const instant = v.pipe(v.string(), v.isoTimestamp(), v.description('An instant, as ISO 8601 with a time zone.'));
+/** The pattern of a timestamp allows the 31st of February, which `Date` reads as a day of March. */
+function isDay(text: string): boolean {
+  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number);
+  return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+}
+
+export const instant = v.pipe(
+  v.string(),
+  v.isoTimestamp(),
+  v.check(isDay, 'a day of the calendar'),
+  v.description('An instant, as ISO 8601 with a time zone.'),
+);
 
 /** The parameters of every list. */
 export const page = {
   limit: v.optional(
     v.pipe(v.string(), v.regex(/^\d{1,4}$/), v.description('The number of items: 1 to 1000. Default: 100.')),
   ),
-  after: v.optional(v.pipe(v.string(), v.maxLength(4_096), v.description('The `next` of the page before.'))),
+  after: v.optional(v.pipe(v.string(), v.regex(/^[ -~]{0,512}$/), v.description('The `next` of the page before.'))),
 };
 
 export function pageOptions(query: { readonly limit?: string | undefined; readonly after?: string | undefined }) {

@@ -1,16 +1,22 @@
-import { type Http2Bindings, type HttpBindings, serve as listen, type ServerType } from '@hono/node-server';
+import type { HttpBindings } from '@hono/node-server';
+import { createServer as createHttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ValidationError } from '../core/errors.js';
+import { isHeadgateError, ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
+import { warnOfError } from '../limiter/warn-of-error.js';
 import { PendingCalls } from '../core/pending-calls.js';
+import { logAnswer } from './access-log.js';
 import { isLoopback, refuseOtherHosts } from './local-requests.js';
+import { requestListener } from './request-listener.js';
 import { createServer, type ServerOptions } from './server.js';
+import { type GiveBack, giveBackOf } from './undelivered.js';
+import { confirmDelivery, watchDelivery } from './watch-delivery.js';
 
 /** Options of `serve`. */
 export interface ServeOptions extends ServerOptions {
-  /** Default: 8700. 0: a free port. */
+  /** The port to listen on. 0: a free one. Default: 8700. */
   readonly port?: number;
-  /** Default: 127.0.0.1. Another address needs `tokens`. */
+  /** The address to listen on. One that is not of this machine alone needs `tokens`. Default: 127.0.0.1. */
   readonly hostname?: string;
 }
 
@@ -29,15 +35,20 @@ export interface RunningServer {
 /** The port of `headgate serve`. */
 export const DEFAULT_PORT = 8700;
 
-type FetchCallback = (request: Request, env: HttpBindings | Http2Bindings) => Response | Promise<Response>;
-
+const EVENTS_PATH = '/v1/events';
 const CLOSE_MS = 8_000;
+/**
+ * Longer than load balancers keep a connection without a request, which is 60 s for most: one that sends a request while the
+ * server closes the connection answers 502.
+ */
+const KEEP_ALIVE_MS = 65_000;
 /** For the answers to ended waits to be sent. */
 const LAST_ANSWERS_MS = 1_000;
 
 /** Listens for HTTP requests. Rejects if the address is in use, or public without tokens. */
 export async function serve(limiter: RateLimiter, options: ServeOptions = {}): Promise<RunningServer> {
-  const { port = DEFAULT_PORT, hostname = '127.0.0.1', tokens = [], ...rest } = options;
+  const { port = DEFAULT_PORT, hostname = '127.0.0.1', tokens = [], onError = warnOfError, ...rest } = options;
+  const { onAccess } = rest;
   if (tokens.length === 0 && !isLoopback(hostname)) {
     throw new ValidationError(
       'hostname',
@@ -45,44 +56,63 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       hostname,
     );
   }
-  const server = createServer(limiter, { ...rest, tokens });
+  const server = createServer(limiter, { ...rest, onError, tokens });
   const isOpen = tokens.length === 0;
   const inFlight = new PendingCalls();
   let isClosing = false;
-  const end = (response: Response): Response => {
+  const giveBack = async (what: GiveBack): Promise<void> => {
+    inFlight.begin();
+    await what().catch((error: unknown) => {
+      // The client did read the answer, and has ended its lease.
+      if (!isHeadgateError(error, 'lease.closed')) onError(error, 'an answer that was not delivered');
+    });
     inFlight.end();
-    // A client that keeps its connection would send its next request to a server that ends.
-    if (isClosing) response.headers.set('connection', 'close');
+  };
+  const end = (response: Response, exchange: HttpBindings): Response => {
+    const what = giveBackOf(response);
+    if (what !== undefined) watchDelivery(exchange, () => void giveBack(what));
+    inFlight.end();
+    // A client that keeps its connection would send its next request to a server that ends. An event stream may end with the
+    // server, long after its head was sent: its connection ends with it.
+    const isLast = isClosing || exchange.incoming.url?.startsWith(EVENTS_PATH) === true;
+    if (isLast) response.headers.set('connection', 'close');
     return response;
   };
   const fail = (error: unknown): never => {
     inFlight.end();
     throw error;
   };
-  const answer: FetchCallback = (request, { incoming }) => {
-    const refused = isOpen ? refuseOtherHosts(incoming.headers.host ?? '') : null;
-    const answering = refused === null ? server.fetch(request) : Promise.resolve(refused);
-    inFlight.begin();
-    return answering.then(end, fail);
+  const refuse = (request: Request, refused: Response): Promise<Response> => {
+    return onAccess === undefined ? Promise.resolve(refused) : logAnswer(request, onAccess, () => refused);
   };
-  const node = await new Promise<ServerType>((resolve, reject) => {
-    const starting = listen({ fetch: answer, port, hostname }, () => {
-      starting.off('error', reject);
-      resolve(starting);
+  const answer = (request: Request, exchange: HttpBindings): Promise<Response> => {
+    confirmDelivery(exchange);
+    const refused = isOpen ? refuseOtherHosts(hostOf(exchange.incoming.rawHeaders)) : null;
+    const answering = refused === null ? server.fetch(request) : refuse(request, refused);
+    inFlight.begin();
+    return answering.then((response) => end(response, exchange), fail);
+  };
+  const node = createHttpServer(requestListener(answer, { hostname, onError, onAccess }));
+  node.keepAliveTimeout = KEEP_ALIVE_MS;
+  await new Promise<void>((resolve, reject) => {
+    node.once('error', reject);
+    node.listen(port, hostname, () => {
+      node.off('error', reject);
+      resolve();
     });
-    starting.once('error', reject);
   });
   return {
     url: urlOf(node.address() as AddressInfo),
     async close({ timeoutMs = CLOSE_MS } = {}) {
       isClosing = true;
+      // A connection that is kept alive would hold the server open. Node closes those that are idle now, and the others after
+      // their answers. Another `closeIdleConnections` would cut an answer that a client reads slowly.
+      Object.assign(node, { keepAliveTimeout: 1, keepAliveTimeoutBuffer: 0 });
       const closed = new Promise<void>((resolve) => node.close(() => resolve()));
       server.close();
-      // A connection that is kept alive has no request, and would otherwise hold the server open.
-      if ('closeIdleConnections' in node) node.closeIdleConnections();
       const timers = [
         setTimeout(() => server.endWaits(), timeoutMs),
-        setTimeout(() => 'closeAllConnections' in node && node.closeAllConnections(), timeoutMs + LAST_ANSWERS_MS),
+        setTimeout(() => node.closeAllConnections(), timeoutMs + LAST_ANSWERS_MS),
       ];
       await closed;
       for (const timer of timers) clearTimeout(timer);
@@ -90,6 +120,17 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       await inFlight.idle();
     },
   };
+}
+
+/** Empty if there is none, or more than one: Node keeps the first, and another server may keep the last. */
+function hostOf(rawHeaders: readonly string[]): string {
+  let host = '';
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() !== 'host') continue;
+    if (host !== '') return '';
+    host = rawHeaders[at + 1] ?? '';
+  }
+  return host;
 }
 
 function urlOf({ address, port, family }: AddressInfo): string {

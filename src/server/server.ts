@@ -1,9 +1,11 @@
 import { ValidationError } from '../core/errors.js';
+import { warnOfError } from '../limiter/warn-of-error.js';
 import { HEADER_FORMATS, type HeaderFormat } from '../integrations/http/headers.js';
 import { checkOneOf } from '../limiter/options.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import type { AccessToken } from './access-token.js';
-import { type AccessEntry, App } from './app.js';
+import { type AccessToken, checkTokens } from './access-token.js';
+import { type AccessEntry, logAnswer } from './access-log.js';
+import { App } from './app.js';
 import type { DashboardFiles } from './dashboard-files.js';
 import { addDashboard } from './dashboard-routes.js';
 import { renderDocs } from './docs-page.js';
@@ -13,9 +15,10 @@ import { type LimitsFileParser, parseJsonFile } from './limits-file-parser.js';
 import { OPERATIONS } from './operations/index.js';
 import { refuseOtherOrigins } from './local-requests.js';
 import { respond } from './respond.js';
+import { type WaitingBounds, WaitingCalls } from './waiting-calls.js';
 
 /** Options of `createServer`. */
-export interface ServerOptions {
+export interface ServerOptions extends WaitingBounds {
   /**
    * Who may call. Left out or empty: everyone who can reach the server, except web pages of other sites (`Origin`). `serve`
    * then also refuses other host names than those of this machine; behind a server of your own that check is yours.
@@ -25,8 +28,11 @@ export interface ServerOptions {
   readonly namespace?: string;
   /** The source of the event stream. Pass its `onEvent` to the limiter. Default: a hub without events. */
   readonly events?: EventHub;
-  /** Prints `/metrics`. Default: there is no such route. */
-  readonly metrics?: { render(): string };
+  /** The source of `/metrics`. Default: there is no such route. */
+  readonly metrics?: {
+    /** Prints the metrics as text for Prometheus. Default: there is no route `/metrics`. */
+    render(): string;
+  };
   /** The dashboard, as `readDashboard` returns it. It is served at `/dashboard/`. Default, and null: there is no such route. */
   readonly dashboard?: DashboardFiles | null;
   /** Reads a limits file that is sent as text. `headgate serve` reads YAML. Default: JSON only. */
@@ -60,6 +66,7 @@ const API_VERSION = '1';
 const JSON_TYPE = 'application/json';
 const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
+const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;
 
 /** The documentation has no scripts and loads nothing from elsewhere. */
 const CSP =
@@ -71,7 +78,8 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     const expected = 'given to the limiter (or HEADGATE_LEASE_SECRET set): a server signs the tokens of leases with it';
     throw new ValidationError('leaseSecrets', expected, undefined);
   }
-  const { events = new EventHub(), namespace = 'default', onError = warn, tokens = [], onAccess } = options;
+  const { events = new EventHub(), namespace = 'default', onError = warnOfError, onAccess } = options;
+  const tokens = checkTokens(options.tokens ?? [], 'tokens');
   const { headers = 'draft-10', protectService = false, parseLimitsFile = parseJsonFile } = options;
   checkOneOf('headers', headers, HEADER_FORMATS);
   if (protectService && tokens.length === 0) {
@@ -84,7 +92,8 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     events,
     headers,
     parseLimitsFile,
-    ...(onAccess === undefined ? {} : { onAccess }),
+    waiting: new WaitingCalls(options),
+    isLogged: onAccess !== undefined,
   });
   const document = JSON.stringify(buildOpenApi(OPERATIONS, API_VERSION));
   const docs = renderDocs(OPERATIONS, API_VERSION);
@@ -92,32 +101,44 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     const guarded = { id: path, role: 'admin', wholeStore } as const;
     app.router.get(path, ({ req }) => (protectService ? app.refuse(req.raw, guarded) : null) ?? answer());
   };
-  addPage('/openapi.json', false, () => new Response(document, { headers: { 'content-type': JSON_TYPE } }));
+  addPage('/openapi.json', false, () => new Response(document, { headers: { ...NOSNIFF, 'content-type': JSON_TYPE } }));
   addPage('/docs', false, () => {
-    return new Response(docs, { headers: { 'content-type': HTML, 'content-security-policy': CSP } });
+    return new Response(docs, { headers: { ...NOSNIFF, 'content-type': HTML, 'content-security-policy': CSP } });
   });
   app.router.get('/healthz', () => respond({ ok: true }, 200));
+  const ping = cachedPing(limiter);
   app.router.get('/readyz', async () => {
-    const ping = await limiter.ping();
-    return ping.ok ? respond({ ok: true, latencyMs: ping.latencyMs }, 200) : respond({ ok: false }, 503);
+    const result = await ping();
+    return result.ok ? respond({ ok: true, latencyMs: result.latencyMs }, 200) : respond({ ok: false }, 503);
   });
   const { metrics } = options;
   if (metrics !== undefined) {
-    addPage('/metrics', true, () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
+    addPage('/metrics', true, () => {
+      return new Response(metrics.render(), { headers: { ...NOSNIFF, 'content-type': PROMETHEUS } });
+    });
   }
   const { dashboard = null } = options;
   if (dashboard !== null) addDashboard(app.router, dashboard);
   const isOpen = tokens.length === 0;
+  const answer = (request: Request): Promise<Response> => {
+    const refused = isOpen ? refuseOtherOrigins(request) : null;
+    return refused === null ? app.fetch(request) : Promise.resolve(refused);
+  };
   return {
-    fetch: (request) => {
-      const refused = isOpen ? refuseOtherOrigins(request) : null;
-      return refused === null ? app.fetch(request) : Promise.resolve(refused);
-    },
+    fetch: onAccess === undefined ? answer : (request) => logAnswer(request, onAccess, () => answer(request)),
     close: () => events.close(),
     endWaits: () => app.endWaits(),
   };
 }
 
-function warn(error: unknown, where: string): void {
-  process.emitWarning(`${where}: ${error instanceof Error ? error.message : String(error)}`, 'HeadgateWarning');
+const PING_MS = 1_000;
+
+/** Anyone may ask whether the server is ready, and must not cause a request to the store each time. */
+function cachedPing(limiter: RateLimiter): () => ReturnType<RateLimiter['ping']> {
+  let [last, lastMs]: [ReturnType<RateLimiter['ping']> | null, number] = [null, 0];
+  return () => {
+    const nowMs = performance.now();
+    if (last === null || nowMs - lastMs >= PING_MS) [last, lastMs] = [limiter.ping(), nowMs];
+    return last;
+  };
 }

@@ -1,4 +1,15 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -32,6 +43,21 @@ test('a second token keeps the first, and a removed one is gone', async () => {
   const tokens = new AccessTokens(await readTokenFile(path));
   expect(tokens.find(first)).toBeNull();
   expect(tokens.find(second)?.name).toBe('ops');
+});
+
+test.skipIf(process.platform === 'win32')('a change keeps who may read the file, and that it is a link', async () => {
+  const target = join(folder, 'mounted.json');
+  symlinkSync(target, path);
+  await addToken(target, { name: 'web', role: 'app', namespace: 'default' });
+  chmodSync(target, 0o640);
+  // Only root may give a file to another user.
+  if (process.getuid?.() === 0) chownSync(target, 1234, 5678);
+  const { uid, gid, mode } = statSync(target);
+  await addToken(path, { name: 'ops', role: 'admin', namespace: '*' });
+  await removeToken(path, 'web');
+  expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  expect(statSync(path)).toMatchObject({ uid, gid, mode });
+  expect((await readTokenFile(target)).map(({ name }) => name)).toEqual(['ops']);
 });
 
 test('a name that exists, a name that does not, and a bad namespace are refused without a change', async () => {

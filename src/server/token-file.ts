@@ -1,4 +1,4 @@
-import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
 import { type AccessToken, createSecret, hashSecret, parseTokens } from './access-token.js';
 
@@ -49,10 +49,11 @@ async function readText(path: string): Promise<string | null> {
 
 /**
  * Writes a new file that then replaces the old one: a crash never leaves half a list. The new file is also the lock: it is
- * created before the old one is read, so that two changes at the same time never lose one of them.
+ * created before the old one is read, so that two changes at the same time never lose one of them. A link stays a link.
  */
 async function changeTokens(path: string, change: () => Promise<readonly AccessToken[]>): Promise<void> {
-  const draft = `${path}.new`;
+  const target = await realpath(path).catch(() => path);
+  const draft = `${target}.new`;
   const file = await lock(draft);
   try {
     try {
@@ -60,15 +61,25 @@ async function changeTokens(path: string, change: () => Promise<readonly AccessT
       // The result is checked before it replaces the file.
       parseTokens(text, path);
       await file.writeFile(text);
+      await keepAccess(target, file);
       await file.sync();
     } finally {
       await file.close();
     }
-    await rename(draft, path);
+    await rename(draft, target);
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
   }
+}
+
+/** The server may run as another user than the one who changes its tokens. */
+async function keepAccess(path: string, file: FileHandle): Promise<void> {
+  const before = await stat(path).catch(() => null);
+  if (before === null) return;
+  // Only root may give a file away. For other users it is theirs already, or stays theirs.
+  await file.chown(before.uid, before.gid).catch(() => {});
+  await file.chmod(before.mode & 0o777);
 }
 
 const LOCK_ATTEMPTS = 200;

@@ -3,6 +3,7 @@ import type { Awaitable } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
 import type { PausedBy, PauseView } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
+import type { FallbackLeases } from './fallback-leases.js';
 import { finite, limitView, viewLimit } from './schemas.js';
 
 /** A pause that applies to an entity, or to its bucket of one resource. */
@@ -78,15 +79,21 @@ export const leaseView = v.object({
   consumed: v.record(v.string(), v.number()),
 });
 
-type LeaseBody = v.InferOutput<typeof leaseView>;
+export type LeaseBody = v.InferOutput<typeof leaseView>;
 
-/** The token hands the lease over to the client: the server neither ends nor extends it. */
-export function viewLease(lease: Lease): Awaitable<LeaseBody> {
-  const { expiresAt } = lease;
-  if (expiresAt === null || lease.decidedBy !== 'store') return viewWithToken(lease, null, expiresAt);
-  return lease.token().then((token) => viewWithToken(lease, token, expiresAt));
+/** The namespace of a lease, and where those of the policy `local` are. */
+interface LeaseOwner {
+  readonly fallbackLeases: FallbackLeases;
+  readonly namespace: string;
 }
 
-function viewWithToken({ id, consumed }: Lease, token: string | null, expiresAt: Date | null): LeaseBody {
+/** The token hands the lease over to the client: the server neither ends nor extends it. */
+export function viewLease(lease: Lease, { fallbackLeases, namespace }: LeaseOwner): Awaitable<LeaseBody> {
+  if (lease.expiresAt === null) return viewWithToken(lease, null);
+  const token = lease.decidedBy === 'store' ? lease.token() : fallbackLeases.add(lease, namespace);
+  return token.then((text) => viewWithToken(lease, text));
+}
+
+export function viewWithToken({ id, consumed, expiresAt }: Lease, token: string | null): LeaseBody {
   return { id, token, expiresAt: expiresAt?.toISOString() ?? null, consumed };
 }

@@ -40,5 +40,7 @@ test('the load fails at the first answer that is no grant', async () => {
   };
   await expect(run()).rejects.toThrow('Expected a grant');
   await expect(load.stop()).rejects.toThrow('Expected a grant');
-  expect(load.granted.grants).toBe(600);
+  // The last grants may still be on their way on other connections.
+  expect(load.granted.grants).toBeGreaterThan(0);
+  expect(load.granted.grants).toBeLessThanOrEqual(600);
 });

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { comparisonOf, INVERSE } from '../../bench/interleave.js';
 import { printRatio, spreadOf } from '../../bench/spread.js';
 import { mergeRows, type Row, verdictOf, within } from '../../bench/table.js';
 
 const rowOf = (ratios: readonly number[], goal: Pick<Row, 'goal' | 'goalIs'>): Row => {
-  return { name: 'a row', unit: 'ns', ours: 1, theirs: 1, ratio: spreadOf(ratios), ...goal };
+  const ratio = spreadOf(ratios);
+  return { name: 'a row', unit: 'ns', ours: ratio.median, theirs: 1, ratio, ...goal };
 };
 const NINE = [2.1, 2.2, 2.2, 2.3, 2.31, 2.4, 2.45, 2.5, 9];
 
@@ -25,6 +27,22 @@ test.each([
 
 test('fewer than nine pairs decide no goal', () => {
   expect(verdictOf(rowOf(NINE.slice(1), { goal: 1, goalIs: 'least' }))).toBe('unclear');
+});
+
+test('a goal that the medians of both columns miss is not met, whatever the ratios of the pairs say', () => {
+  const pairs = [1, 2, 3, 4, 5, 6, 7].map((value) => ({ ours: value, theirs: value }));
+  const outliers = [pairs, { ours: 0.1, theirs: 100 }, { ours: 0.1, theirs: 100 }].flat();
+  const throughput = comparisonOf(outliers);
+  expect([throughput.ours, throughput.theirs, throughput.ratio.low]).toEqual([3, 5, 1]);
+  const row = { name: 'a row', unit: 'ops/s', goal: 1 };
+  expect(verdictOf({ ...row, ...throughput })).toBe('unclear');
+  const times = comparisonOf(
+    outliers.map(({ ours, theirs }) => ({ ours: theirs, theirs: ours })),
+    INVERSE,
+  );
+  expect(verdictOf({ ...row, ...times })).toBe('unclear');
+  expect(verdictOf({ ...row, ...comparisonOf([...pairs, ...pairs]) })).toBe('met');
+  expect(verdictOf({ ...row, ...comparisonOf([...pairs, ...pairs], INVERSE) })).toBe('met');
 });
 
 test('a figure that is not a number never meets its goal', () => {
@@ -53,7 +71,7 @@ test('the pairs of several runs decide a goal together, by their own median and 
   const goal = { goal: 2, goalIs: 'least' } as const;
   const runs = [NINE.slice(0, 3), NINE.slice(3, 6), NINE.slice(6)];
   expect(runs.map((ratios) => verdictOf(rowOf(ratios, goal)))).toEqual(['unclear', 'unclear', 'unclear']);
-  const [merged] = mergeRows(runs.map((ratios, at) => [{ ...rowOf(ratios, goal), ours: at + 1 }]));
-  expect(merged).toMatchObject({ ...goal, ours: 2, ratio: spreadOf(NINE) });
+  const [merged] = mergeRows(runs.map((ratios, at) => [{ ...rowOf(ratios, goal), ours: at + 2 }]));
+  expect(merged).toMatchObject({ ...goal, ours: 3, ratio: spreadOf(NINE) });
   expect(verdictOf(merged!)).toBe('met');
 });

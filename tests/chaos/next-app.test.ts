@@ -91,6 +91,26 @@ describe.skipIf(modules === undefined)(`an app of Next.js that is built and star
     await expect.poll(() => statuses(1, 'api/streams', user)).toEqual([200]);
   });
 
+  test.each(['text', 'stream'])(
+    'clients that leave before the route answers with a %s hold no slot',
+    async (answer) => {
+      const user = { 'x-user': answer };
+      const clients = [0, 1].map(() =>
+        httpRequest(`${server?.url}/api/late?${answer}`, { headers: user }).on('error', () => {}),
+      );
+      for (const client of clients) client.end();
+      await expect.poll(() => statuses(1, 'api/late?now', user)).toEqual([429]);
+      for (const client of clients) client.destroy();
+      await expect.poll(() => statuses(2, 'api/late?now', user), { timeout: 10_000 }).toEqual([200, 200]);
+    },
+  );
+
+  test('a redirect that a route throws has not failed, and a page that it does not find has', async () => {
+    const user = { 'x-user': 'ada' };
+    expect(await statuses(3, 'api/thrown?missing', user)).toEqual([404, 404, 404]);
+    expect(await statuses(3, 'api/thrown', user)).toEqual([307, 307, 429]);
+  });
+
   test('while the store is out, a blocking route answers 503 and an open one lets requests pass', async () => {
     const refused = await get('api/blocked');
     expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'backend.unavailable' }]);

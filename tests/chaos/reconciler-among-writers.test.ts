@@ -33,7 +33,7 @@ describe.skipIf(ENGINE.missing)(`reconcilers beside active clients${ENGINE.note}
     } else if (choice < 9 && held.length > 0) {
       const [lease] = held.splice(random.whole(0, held.length - 1), 1);
       const { leaseId, level } = lease!;
-      const change = { ...level, kind: 'deltas', deltas: [], holder: 'release' } as const;
+      const change = { ...level, amounts: [], holder: 'release' } as const;
       if (choice < 8) await lease!.backend.adjust(world.call(nowMs), { leaseId, levels: [change] });
       else {
         const expiresAtMs = nowMs + 30 * MINUTE_MS;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { HeadgateClient } from '../../src/client/client.js';
+import { RemoteError } from '../../src/client/http.js';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
@@ -95,6 +96,38 @@ describe.each(Object.entries(STORES))('servers on a store of the kind %s', (kind
       const bucket = await limiter.buckets.get(KEY);
       const consumed = bucket?.limits.find(({ limit }) => limit.name === 'rpd')?.consumed;
       expect(consumed).toBe(tally.granted);
+    });
+
+    test('a server that gets SIGTERM while clients wait and listen grants or refuses each, and cuts no answer', async () => {
+      const store = await storeOf('waited-for');
+      const server = await serve(store);
+      const client = new HeadgateClient(server.url, ONCE);
+      await using limiter = await openStore(store);
+      const half = await limiter.acquire({ ...KEY, consume: { slots: 32 } });
+      await limiter.acquire({ ...KEY, consume: { slots: 32 } });
+      const events = await fetch(`${server.url}/v1/events`);
+      const streamed = events.text();
+      const ask = { ...KEY, consume: { slots: 1 }, wait: { timeoutMs: 60_000 } };
+      const answers = Array.from({ length: 40 }, async () =>
+        client.acquire(ask).then(
+          () => 'granted',
+          (error: unknown) => (error instanceof RemoteError ? error.problem.status : error),
+        ),
+      );
+      const waiting = async (): Promise<number> => {
+        const lines = await (await fetch(`${server.url}/v1/waiting`)).json();
+        return (lines as { readonly items: readonly { readonly depth: number }[] }).items[0]?.depth ?? 0;
+      };
+      await expect.poll(waiting).toBe(40);
+      server.child.kill('SIGTERM');
+      await half.commit();
+      expect(await server.ended).toBe(0);
+      const ends = await Promise.all(answers);
+      const granted = ends.filter((end) => end === 'granted').length;
+      expect(ends.filter((end) => end !== 'granted')).toEqual(Array.from({ length: 40 - granted }, () => 503));
+      expect(await streamed).toContain(': connected');
+      // Every answered grant is in the store, and no other one.
+      expect((await limiter.buckets.get(KEY))?.holders).toBe(1 + granted);
     });
 
     test('two servers settle the leases of each other, also after one was killed with -9', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { memory } from '../../src/index.js';
 import type { Backend, ConsumeRequest, LevelChange } from '../../src/backend.js';
-import { deltasOf } from '../../src/core/bucket/holder-rules.js';
 import { type BackendSuite, describeBackend } from '../../src/testing/backend.js';
 
 interface Recorded {
@@ -126,21 +125,21 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
           store.consume(call, { ...request, levels: request.levels.map((level) => ({ ...level, holder: null })) }),
       }),
   ],
-  [
-    'gives no slots back',
-    'leases',
-    () => adjusting((level) => ({ ...level, kind: 'deltas', deltas: deltasOf(level), holder: 'none' })),
-  ],
+  ['gives no slots back', 'leases', () => adjusting((level) => ({ ...level, refundsOnExpiry: false, holder: 'none' }))],
   [
     'drops debits',
     'leases',
     () =>
-      adjusting((level) => ({ ...level, kind: 'deltas', deltas: deltasOf(level).filter(({ milli }) => milli < 0) })),
+      adjusting((level) => ({
+        ...level,
+        refundsOnExpiry: false,
+        amounts: level.amounts.filter(({ fromMilli, toMilli }) => toMilli < fromMilli),
+      })),
   ],
   [
     'does not know what an expiry gave back',
     'expiry',
-    () => adjusting((level) => ({ ...level, kind: 'deltas', deltas: deltasOf(level) })),
+    () => adjusting((level) => ({ ...level, refundsOnExpiry: false })),
   ],
   ['extends nothing', 'expiry', () => changing({ extend: () => true })],
   [

@@ -1,11 +1,16 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { startEngine } from '../../src/testing/dynamodb/index.js';
 import { hashSecret, parseTokens } from '../../src/server/access-token.js';
+import { startServe } from '../support/server/serve-process.js';
 
 const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const dockerfile = readFileSync(root('Dockerfile'), 'utf8');
@@ -68,4 +73,66 @@ describe('the container', () => {
       await engine.stop();
     }
   });
+
+  test('the health check succeeds while the server runs, and fails when none does', async () => {
+    const [, command = '[]'] = /^HEALTHCHECK [^[]*CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+    const [program, ...args] = JSON.parse(command) as string[];
+    expect(program).toBe('node');
+    const checkAt = async (port: string): Promise<unknown> => {
+      const here = args.map((arg) => arg.replace(':8700/', `:${port}/`));
+      return promisify(execFile)(process.execPath, here).then(
+        () => 0,
+        (error: { readonly code?: unknown }) => error.code,
+      );
+    };
+    const server = await startServe(['--store', 'memory:'], {});
+    expect(await checkAt(new URL(server.url).port)).toBe(0);
+    server.child.kill('SIGTERM');
+    expect(await server.ended).toBe(0);
+    expect(await checkAt(await freePort())).toBe(1);
+  });
+
+  test('the server needs no writable folder but that of its data', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'headgate-container-'));
+    const [data, readOnly] = [join(folder, 'data'), readOnlyFolder(folder)];
+    mkdirSync(data);
+    expect(() => writeFileSync(join(readOnly, 'probe'), '')).toThrow();
+    const env = {
+      HOME: readOnly,
+      TMPDIR: readOnly,
+      NODE_ENV: 'production',
+      HEADGATE_LEASE_SECRET: 'a-secret-of-the-tests',
+    };
+    const args = ['--store', `file:${join(data, 'limits.db')}`, '--limit', 'rpm:2/min'];
+    const ask = { method: 'POST', body: JSON.stringify({ entityId: 'a', resource: 'b', consume: { rpm: 1 } }) };
+    try {
+      // The second server reads what the first one has stored.
+      for (const left of [1, 0]) {
+        const server = await startServe(args, env, readOnly);
+        const answer = (await (await fetch(`${server.url}/v1/acquire`, ask)).json()) as object;
+        expect(answer).toMatchObject({ granted: true, statuses: [{ limit: { name: 'rpm' }, available: left }] });
+        server.child.kill('SIGTERM');
+        expect(await server.ended).toBe(0);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return String(port);
+}
+
+/** Root may write everywhere but into the file system of the kernel. */
+function readOnlyFolder(parent: string): string {
+  if (process.getuid?.() === 0) return '/proc';
+  const folder = join(parent, 'read-only');
+  mkdirSync(folder);
+  chmodSync(folder, 0o555);
+  return folder;
+}

@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Limit } from '../../src/core/limit.js';
 import { credentialOf } from '../support/server/request-server.js';
 import { CHROMIUM, launchBrowser } from '../support/dashboard/browser.js';
 import { openPage } from '../support/dashboard/open-page.js';
@@ -55,6 +56,100 @@ describe.skipIf(CHROMIUM.missing)(`signing in to the dashboard${CHROMIUM.note}`,
     await page.getByLabel('Namespace').selectOption('tenant-2');
     await page.getByRole('link', { name: 'elsewhere' }).waitFor();
     expect(await page.getByRole('link', { name: 'acme/web' }).count()).toBe(0);
+    // The address names the namespace, also in the links of the page.
+    await page.getByRole('link', { name: 'elsewhere' }).click();
+    await expect.poll(() => new URL(page.url()).search).toBe('?id=elsewhere&namespace=tenant-2');
+    await page.reload();
+    await expect.poll(() => page.getByLabel('Namespace').inputValue()).toBe('tenant-2');
+    await page.getByRole('region', { name: 'elsewhere', exact: true }).waitFor();
+    await page.goBack();
+    await page.goBack();
+    await page.getByRole('link', { name: 'acme/web' }).waitFor();
+  });
+
+  test('a link to a namespace that the token does not cover opens that of the token', async () => {
+    const { page } = await openPage(browser, `${served.dashboard}entity?id=acme/web&namespace=tenant-2`);
+    await signIn(page, app.secret);
+    await page.getByRole('region', { name: 'acme/web' }).waitFor();
+    expect(new URL(page.url()).search).toBe('?id=acme%2Fweb');
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await page.getByText('The namespace tenant-2 does not exist, or this token does not cover it.').waitFor();
+  });
+
+  test('a link to a namespace that does not exist opens that of the token, and says so', async () => {
+    const { page } = await openPage(browser, `${served.dashboard}entity?id=acme/web&namespace=gone`);
+    await signIn(page, admin.secret);
+    await page
+      .getByText('The namespace gone does not exist, or this token does not cover it. This is default.')
+      .waitFor();
+    await page.getByRole('region', { name: 'acme/web', exact: true }).waitFor();
+    expect(new URL(page.url()).search).toBe('?id=acme%2Fweb');
+  });
+
+  test('a list of more namespaces than the page reads says so, and has the namespace of the page', async () => {
+    const { page } = await openPage(browser, 'about:blank');
+    const items = Array.from({ length: 1_000 }, (_, at) => ({ name: `tenant-${at}` }));
+    await page.route('**/v1/namespaces*', (route) => route.fulfill({ json: { items, next: 'more' } }));
+    await page.goto(served.dashboard);
+    await signIn(page, admin.secret);
+    await page.getByText('the first 5000 namespaces').waitFor();
+    expect(await page.getByLabel('Namespace').inputValue()).toBe('default');
+  });
+
+  test('a sign-in that the server does not answer keeps the token that was typed', async () => {
+    const { page } = await openPage(browser, served.dashboard);
+    await page.route('**/v1/session', (route) => route.abort('connectionrefused'));
+    await signIn(page, admin.secret);
+    await page.getByRole('alert').getByText('The server does not answer').waitFor();
+    expect(await page.getByLabel('Token').inputValue()).toBe(admin.secret);
+    await page.unroute('**/v1/session');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('live', { exact: true }).waitFor();
+  });
+
+  test('a token of the role app sees pauses and shadows: in the gauges, and in a dry run', async () => {
+    await served.limiter.config.setResource('quiet', { limits: [Limit.parse('rpm:5/min!shadow')] });
+    const pause = { entityId: 'acme', resource: 'quiet', reason: 'report 9' };
+    const send = async (path: string, body: object): Promise<Response> =>
+      fetch(`${served.url}${path}`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+        headers: { authorization: `Bearer ${admin.secret}` },
+      });
+    await send('/v1/pause', { ...pause, forMs: 600_000 });
+    const { page } = await openPage(browser, `${served.dashboard}entity?id=acme/web&resource=quiet`);
+    await signIn(page, app.secret);
+    const limits = page.getByRole('region', { name: 'Limits of acme/web on quiet' });
+    await limits.getByText(/^acme on quiet is paused until .*: report 9/).waitFor();
+    await limits.getByText('shadow: refuses nothing').first().waitFor();
+    await page.goto(`${served.dashboard}try?entity=acme/web&resource=quiet&consume=rpm=1`);
+    await page.getByRole('button', { name: 'Dry run' }).click();
+    await page.getByText('Would be denied (paused). acme on quiet is paused: report 9.').waitFor();
+    await send('/v1/resume', { entityId: 'acme', resource: 'quiet' });
+  });
+
+  test('a sign-out is final, also while the answer to a change of the namespace is on its way', async () => {
+    await served.limiter.namespaces.register('tenant-3');
+    const { page } = await openPage(browser, `${served.dashboard}entity`);
+    await signIn(page, admin.secret);
+    await page.getByLabel('Namespace').waitFor();
+    let answer: () => Promise<void> = async () => {};
+    const isAsked = new Promise<void>((resolve) => {
+      void page.route('**/v1/session', (route) => {
+        answer = () => route.continue();
+        resolve();
+      });
+    });
+    await page.getByLabel('Namespace').selectOption('tenant-3');
+    await isAsked;
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    const answered = page.waitForResponse('**/v1/session');
+    await answer();
+    await (await answered).finished();
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+    expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(1);
+    expect(await page.evaluate('JSON.stringify({ ...sessionStorage })')).toBe('{}');
   });
 
   test('a token of the role app sees the decisions and limits of its own entities only', async () => {
@@ -68,6 +163,8 @@ describe.skipIf(CHROMIUM.missing)(`signing in to the dashboard${CHROMIUM.note}`,
     const refused = page.getByRole('region', { name: 'Refused now' });
     await refused.getByRole('link', { name: 'acme/web' }).first().waitFor();
     expect(await refused.getByRole('link', { name: 'acme/batch' }).count()).toBe(0);
+    // Its parent is refused to the token, so that it is no link.
+    expect(await refused.getByRole('link', { name: 'acme', exact: true }).count()).toBe(0);
     await refused.getByRole('link', { name: 'acme/web' }).first().click();
     await page.getByRole('meter', { name: 'tpm' }).first().waitFor();
     // Before the sign-in the server answers 401, which the browser reports.

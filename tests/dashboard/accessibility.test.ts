@@ -24,25 +24,30 @@ const PAGES = [
   ['try?entity=acme/batch&resource=gpt-4&consume=rpm=1', 'Dry run'],
 ] as const;
 
+const app = credentialOf({ role: 'app' });
+
 describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.note}`, () => {
   let served: Served;
   let locked: Served;
   let browser: Browser;
 
   beforeAll(async () => {
-    [served, locked, browser] = await Promise.all([
-      startServed(),
-      startServed([credentialOf({ role: 'admin' }).token]),
-      launchBrowser(),
-    ]);
+    [served, locked, browser] = await Promise.all([startServed(), startServed([app.token]), launchBrowser()]);
     await prepareEntities(served.limiter);
-    const ask = { entityId: 'acme/batch', resource: 'gpt-4', consume: { rpm: 1, tpm: 20_000, slots: 1 } };
+    const ask = {
+      entityId: 'acme/batch',
+      resource: 'gpt-4',
+      consume: { rpm: 1, tpm: 20_000, slots: 1 },
+      leaseTtlMs: 3_600_000,
+    };
     for (let call = 0; call < 2; call++) {
       await fetch(`${served.url}/v1/acquire`, { method: 'POST', body: JSON.stringify(ask) });
     }
     const paused = { entityId: 'acme/batch', resource: 'gpt-4', forMs: 600_000, reason: 'a report' };
     await fetch(`${served.url}/v1/pause`, { method: 'POST', body: JSON.stringify(paused) });
     await served.countUsage();
+    await prepareEntities(locked.limiter);
+    await locked.limiter.pause({ entityId: 'web', resource: 'gpt-4', forMs: 3_600_000, reason: 'a report' });
   });
   afterAll(async () => {
     await browser?.close();
@@ -71,7 +76,7 @@ describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.
       if (path.startsWith('limits')) {
         await page.getByRole('button', { name: 'Edit the level resource' }).click();
         await page.getByLabel('Limits, one a line').fill('rpm:1/min');
-        await page.getByText('Buckets now:').waitFor();
+        await page.getByText('Buckets that it reaches:').waitFor();
         await page
           .getByLabel('Content as YAML or JSON')
           .fill('namespace: default\nresources: { r: { limits: [rpm:1/min] } }');
@@ -84,9 +89,31 @@ describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.
       await page.context().close();
     });
 
-    test('axe finds nothing serious or critical on the sign-in', async () => {
-      const { page } = await openPage(browser, locked.dashboard, { colorScheme });
+    test.each(['held', 'failed'])('axe finds nothing serious or critical while the children are %s', async (how) => {
+      const { page } = await openPage(browser, 'about:blank', { colorScheme });
+      const body = JSON.stringify({ status: 503, code: 'backend.unavailable', detail: 'The store does not answer' });
+      const fail = { status: 503, contentType: 'application/problem+json', body };
+      await page.route(
+        ({ searchParams }) => searchParams.has('parentId'),
+        (route) => (how === 'failed' ? route.fulfill(fail) : undefined),
+      );
+      await page.goto(`${served.dashboard}entity?id=acme&resource=gpt-4`);
+      const panel = page.getByRole('region', { name: 'acme', exact: true });
+      await panel.getByText(how === 'failed' ? 'The store does not answer' : 'Reading').waitFor();
+      await page.evaluate(axe.source);
+      expect(await page.evaluate(RUN_AXE)).toEqual([]);
+      await page.context().close();
+    });
+
+    test('axe finds nothing serious or critical on the sign-in, and on the page of an entity for a token of the role app', async () => {
+      const { page } = await openPage(browser, `${locked.dashboard}entity?id=web&resource=gpt-4`, { colorScheme });
       await page.getByRole('button', { name: 'Sign in' }).waitFor();
+      await page.evaluate(axe.source);
+      expect(await page.evaluate(RUN_AXE)).toEqual([]);
+      await page.getByLabel('Token').fill(app.secret);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText(/^web on gpt-4 is paused/).waitFor();
+      await page.getByRole('meter', { name: 'slots' }).waitFor();
       await page.evaluate(axe.source);
       expect(await page.evaluate(RUN_AXE)).toEqual([]);
       await page.context().close();
@@ -115,5 +142,8 @@ describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.
     await page.getByText('Entities with a record').waitFor();
     expect(await page.evaluate('document.activeElement.tagName + document.activeElement.textContent')).toBe('H1Entity');
     expect(await page.title()).toBe('Entity · Headgate');
+    await page.getByRole('link', { name: 'acme/web' }).click();
+    await expect.poll(() => page.title()).toBe('acme/web · Entity · Headgate');
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
   });
 });

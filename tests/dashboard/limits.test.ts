@@ -6,6 +6,8 @@ import { openPage } from '../support/dashboard/open-page.js';
 import { type Served, startServed } from '../support/dashboard/served.js';
 import { prepareEntities } from '../support/dashboard/traffic.js';
 
+const HOUR_MS = 3_600_000;
+
 /** Notes in the page when it first shows each reason `report <number>`, by the clock of the machine. */
 const WATCH_REPORTS = `(() => {
   window.seenAt = {};
@@ -48,7 +50,7 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
     await page.getByRole('button', { name: 'Edit the level entity and resource' }).click();
     await page.getByLabel('Limits, one a line').fill('rpm:1/min');
     await page.getByText('edited on gpt-4 only.').waitFor();
-    await page.getByText('Buckets now: 1 of 1 entity.').waitFor();
+    await page.getByText('Buckets that it reaches: 1, of 1 entity.').waitFor();
     await page.getByRole('button', { name: 'Apply', exact: true }).click();
     await page.getByText('The limits of edited on gpt-4 were changed.').waitFor();
     expect((await acquire('edited', 'gpt-4', { rpm: 1 })).status).toBe(200);
@@ -57,6 +59,64 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
     await page.getByText('rpm:1/min').waitFor();
     expect(problems).toEqual([]);
   });
+
+  test('the preview shows what replaces the limits that apply now, names words that are no limits, and the focus stays in the form', async () => {
+    const { page, problems } = await openPage(browser, `${served.dashboard}limits?entity=hidden&resource=gpt-4`);
+    const card = page.getByRole('article', { name: 'entity and resource' });
+    const preview = card.getByRole('status', { name: 'Preview' });
+    const focused = () => page.evaluate('document.activeElement.tagName + document.activeElement.textContent.trim()');
+    await card.getByRole('button', { name: 'Edit the level entity and resource' }).click();
+    await expect.poll(focused).toBe('TEXTAREA');
+    await page.keyboard.type('rpm:5/min');
+    await preview.getByText('Until now the limits of every entity on gpt-4 apply.').waitFor();
+    const removed = await preview.locator('del').allInnerTexts();
+    expect(removed.join(' ')).toMatch(/rpm:600\/min.*tpm:90000\/min.*slots:3/);
+    await card.getByLabel('Limits, one a line').fill('rpm:abc foo');
+    await preview.getByText('Not a limit: rpm:abc, foo').waitFor();
+    await card.getByRole('button', { name: 'Cancel' }).click();
+    await expect.poll(focused).toBe('BUTTONEdit');
+    expect(problems).toEqual([]);
+  });
+
+  test('an edit does not overwrite what another operator has written since its preview', async () => {
+    const { page, problems } = await openPage(browser, `${served.dashboard}limits?resource=raced`);
+    const card = page.getByRole('article', { name: 'resource', exact: true });
+    const stored = async () => (await served.limiter.config.get({ resource: 'raced' }))?.limits.map(String).toSorted();
+    await card.getByRole('button', { name: 'Edit the level resource' }).click();
+    await card.getByLabel('Limits, one a line').fill('rpm:5/min');
+    await served.limiter.config.setResource('raced', { limits: [Limit.perMinute('tpm', 77)] });
+    await card.getByRole('button', { name: 'Apply' }).click();
+    await card.getByRole('alert').getByText('were changed meanwhile. Nothing was written').waitFor();
+    expect(await stored()).toEqual(['tpm:77/min']);
+    // What was typed stays, and the preview shows what it would remove.
+    await card.getByText('Changed since you began. Now: tpm:77/min').waitFor();
+    await card.getByRole('status', { name: 'Preview' }).getByText('tpm:77/min').waitFor();
+    await card.getByLabel('Limits, one a line').fill('rpm:5/min\ntpm:77/min');
+    await card.getByRole('button', { name: 'Apply' }).click();
+    await card.getByText('The limits of every entity on raced were changed.').waitFor();
+    expect(await stored()).toEqual(['rpm:5/min', 'tpm:77/min']);
+    expect(problems).toEqual([]);
+  });
+
+  test.each([
+    ['ahead', 3, 0, 'paused until'],
+    ['behind', -3, -2, 'not paused'],
+  ])(
+    'a browser whose clock is %s by %i hours shows whether a pause of an hour runs',
+    async (id, hours, begun, expected) => {
+      await served.limiter.entities.create({ id });
+      const then = await served.limiterAt(Date.now() + begun * HOUR_MS);
+      await then.pause({ entityId: id, forMs: HOUR_MS, reason: 'by the clock of the server' });
+      await then.close();
+      const { page } = await openPage(browser, 'about:blank');
+      await page.addInitScript(`{ const now = Date.now; Date.now = () => now() + ${hours * HOUR_MS}; }`);
+      await page.goto(`${served.dashboard}limits?entity=${id}`);
+      const panel = page.getByRole('region', { name: 'Pause and resume' });
+      const said = /is (not paused|paused until)/;
+      await expect.poll(() => panel.innerText()).toMatch(said);
+      expect(said.exec(await panel.innerText())?.[1]).toBe(expected);
+    },
+  );
 
   test('the preview of a resource counts the buckets that have its limits now, and says that none are counted for the system', async () => {
     for (const entityId of ['x', 'y', 'own']) await acquire(entityId, 'counted', { rpm: 1 });
@@ -67,7 +127,7 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
       await page.getByLabel('Limits, one a line').fill('rpm:7/min');
     };
     await edit('resource');
-    await page.getByText('Buckets now: 2 of 2 entities.').waitFor();
+    await page.getByText('Buckets that it reaches: 2, of 2 entities.').waitFor();
     await page.getByText(/^Not for 1 level with limits of their own: own on counted/).waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await edit('system');
@@ -84,10 +144,29 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
     const pauses = overview.page.getByRole('region', { name: 'Paused' });
     await pauses.getByText(/paused until .*: report 4711/).waitFor();
     expect((await acquire('stopped', 'gpt-4', { rpm: 1 })).status).toBe(429);
-    await page.getByRole('button', { name: 'Resume', exact: true }).click();
-    await pauses.getByText('This server has made or met no pause.').waitFor();
+    await page.getByRole('button', { name: 'Resume stopped on gpt-4' }).click();
+    await pauses.getByText('None was made, and none refused a call, since this page was opened.').waitFor();
     expect((await acquire('stopped', 'gpt-4', { rpm: 1 })).status).toBe(200);
     expect([...problems, ...overview.problems]).toEqual([]);
+  });
+
+  test('two pauses of an entity are two lines, and each is resumed by its own button', async () => {
+    const { page, problems } = await openPage(browser, `${served.dashboard}limits?entity=twice&resource=gpt-4`);
+    const panel = page.getByRole('region', { name: 'Pause and resume' });
+    await served.limiter.entities.create({ id: 'twice' });
+    for (const target of [{}, { resource: 'gpt-4' }]) {
+      await served.limiter.pause({ entityId: 'twice', ...target, forMs: 600_000, reason: 'report 8' });
+    }
+    await panel.getByText(/^twice on every resource is paused until .*: report 8/).waitFor();
+    await panel.getByText(/^twice on gpt-4 is paused until .*: report 8/).waitFor();
+    await panel.getByRole('button', { name: 'Resume twice on every resource' }).click();
+    await panel.getByText('twice on every resource was resumed.').waitFor();
+    await expect.poll(() => panel.getByRole('button', { name: /^Resume/ }).count()).toBe(1);
+    expect((await acquire('twice', 'gpt-4', { rpm: 1 })).status).toBe(429);
+    await panel.getByRole('button', { name: 'Resume twice on gpt-4' }).click();
+    await panel.getByText('twice is not paused.').waitFor();
+    expect((await acquire('twice', 'gpt-4', { rpm: 1 })).status).toBe(200);
+    expect(problems).toEqual([]);
   });
 
   test('an open overview shows each pause within 2 seconds of the request that makes it', async () => {
@@ -113,13 +192,42 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
     const file = page.getByLabel('Content as YAML or JSON');
     await page.getByRole('button', { name: 'Load from the store' }).click();
     await expect.poll(() => file.inputValue()).toContain('"rpm:60/min"');
+    // What is in the form is replaced only after a question.
+    await file.fill('typed');
+    await page.getByRole('button', { name: 'Load from the store' }).click();
+    expect(await file.inputValue()).toBe('typed');
+    await page.getByRole('button', { name: 'Replace the text' }).click();
+    await expect.poll(() => file.inputValue()).toContain('"rpm:60/min"');
     await file.fill((await file.inputValue()).replace('"rpm:60/min"', '"rpm:61/min"'));
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
-    await page.getByText('1 change. Nothing was written yet.').waitFor();
+    const planned = page.getByText('1 change. Nothing was written yet.');
+    await planned.waitFor();
+    const text = await file.inputValue();
+    await file.fill(`${text} `);
+    await expect.poll(() => planned.count()).toBe(0);
+    await file.fill(text);
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
     await page.getByRole('button', { name: 'Apply the plan' }).click();
     await page.getByText('1 change made.').waitFor();
     expect(await systemLimits()).toEqual(['rpm:61/min']);
     expect(problems).toEqual([]);
+  });
+
+  test('a plan is applied only as it was shown', async () => {
+    const { page } = await openPage(browser, `${served.dashboard}limits`);
+    const file = page.getByLabel('Content as YAML or JSON');
+    await page.getByRole('button', { name: 'Load from the store' }).click();
+    await expect.poll(() => file.inputValue()).toContain('"rpm:61/min"');
+    await file.fill((await file.inputValue()).replace('"rpm:61/min"', '"rpm:62/min"'));
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    await page.getByText('1 change. Nothing was written yet.').waitFor();
+    await served.limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 63)] });
+    await page.getByRole('button', { name: 'Apply the plan' }).click();
+    await page.getByRole('alert').getByText('was changed meanwhile. Nothing was written').waitFor();
+    expect(await systemLimits()).toEqual(['rpm:63/min']);
+    await page.getByRole('button', { name: 'Apply the plan' }).click();
+    await page.getByText('1 change made.').waitFor();
+    expect(await systemLimits()).toEqual(['rpm:62/min']);
   });
 
   test('a limits file in YAML is planned and applied, and a wrong one is refused with its place in the text', async () => {

@@ -7,6 +7,16 @@ import { openPage } from '../support/dashboard/open-page.js';
 import { type Served, startServed } from '../support/dashboard/served.js';
 import { prepareEntities } from '../support/dashboard/traffic.js';
 
+/** A canvas does not tell what is on it. */
+const COLLECT_DRAWN_TEXTS = `(() => {
+  window.drawnTexts = [];
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+    window.drawnTexts.push(text);
+    return fillText.call(this, text, ...rest);
+  };
+})()`;
+
 const HOUR_MS = 3_600_000;
 
 describe.skipIf(CHROMIUM.missing)(`the page Usage of the dashboard${CHROMIUM.note}`, () => {
@@ -54,6 +64,93 @@ describe.skipIf(CHROMIUM.missing)(`the page Usage of the dashboard${CHROMIUM.not
     const expected = await query({ resource: 'counted', window: 'daily' });
     expect(expected.map(({ entityId }) => entityId)).toEqual(expect.arrayContaining(['acme/web', 'acme', '=cmd,"x"']));
     expect(await csvOf(page)).toEqual(linesOf(expected));
+    expect(problems).toEqual([]);
+  });
+
+  test('the usage of all entities counts a call that cascades once for callers and once for parents, and Show reads again', async () => {
+    const take = async (): Promise<void> => {
+      const body = JSON.stringify({ entityId: 'acme/web', resource: 'apart', consume: { rpm: 3 } });
+      expect((await fetch(`${served.url}/v1/acquire`, { method: 'POST', body })).status).toBe(200);
+      await served.countUsage();
+    };
+    await take();
+    const { page, problems } = await openPage(browser, `${served.dashboard}usage?resource=apart&limit=rpm`);
+    await page.getByRole('img', { name: 'rpm in 1 window: entities without children 3, their parents 3' }).waitFor();
+    await take();
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('img', { name: 'rpm in 1 window: entities without children 6, their parents 6' }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('two entities are compared by month, and the CSV has both', async () => {
+    for (const [entityId, rpm] of [
+      ['acme/web', 3],
+      ['acme/mobile', 5],
+    ] as const) {
+      const body = JSON.stringify({ entityId, resource: 'compared', consume: { rpm } });
+      expect((await fetch(`${served.url}/v1/acquire`, { method: 'POST', body })).status).toBe(200);
+    }
+    await served.countUsage();
+    const address = `${served.dashboard}usage?resource=compared&entity=acme/web&limit=rpm`;
+    const { page, problems } = await openPage(browser, address);
+    await page.getByLabel('Compare with').fill('acme/mobile');
+    await page.getByLabel('Window', { exact: true }).selectOption('monthly');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('img', { name: 'rpm in 1 window: acme/web 3, acme/mobile 5' }).waitFor();
+    const range = { resource: 'compared', window: 'monthly' } as const;
+    const expected = [
+      ...(await query({ ...range, entityId: 'acme/web' })),
+      ...(await query({ ...range, entityId: 'acme/mobile' })),
+    ];
+    const rows = page.getByRole('table', { name: /^Usage records/ }).getByRole('row');
+    expect((await rows.allInnerTexts()).slice(1).map((row) => row.slice(0, 7))).toEqual(
+      expected.map(({ windowStart }) => windowStart.toISOString().slice(0, 7)),
+    );
+    expect(await csvOf(page)).toEqual(linesOf(expected));
+    expect(problems).toEqual([]);
+  });
+
+  test('the usage of an entity without a resource is that of all its resources, in the chart, in the totals and in the CSV', async () => {
+    for (const [resource, rpm] of [
+      ['one', 3],
+      ['two', 4],
+    ] as const) {
+      const body = JSON.stringify({ entityId: 'wide', resource, consume: { rpm } });
+      expect((await fetch(`${served.url}/v1/acquire`, { method: 'POST', body })).status).toBe(200);
+    }
+    await served.countUsage();
+    const { page, problems } = await openPage(browser, `${served.dashboard}usage?entity=wide&limit=rpm`);
+    await page.getByRole('img', { name: 'rpm in 1 window: wide 7' }).waitFor();
+    const totals = page.getByRole('table', { name: 'Total rpm by resource' }).getByRole('row');
+    expect((await totals.allInnerTexts()).slice(1).map((row) => row.split(/\s+/))).toEqual([
+      ['two', '4'],
+      ['one', '3'],
+    ]);
+    const expected = await Promise.all(
+      ['one', 'two'].map(async (resource) => query({ entityId: 'wide', resource, window: 'hourly' })),
+    );
+    expect(await csvOf(page)).toEqual(linesOf(expected.flat()));
+    expect(problems).toEqual([]);
+  });
+
+  test('the axis of a chart that is drawn gets the names of the windows that are read later', async () => {
+    const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+    const spend = async (startMs: number): Promise<string> => {
+      const past = await served.limiterAt(startMs);
+      await past.acquire({ entityId: 'later', resource: 'drawn', consume: { rpm: 1 } });
+      await past.close();
+      await served.countUsage();
+      return new Date(startMs).toISOString().slice(5, 16).replace('T', ' ');
+    };
+    const { page, problems } = await openPage(browser, 'about:blank');
+    await page.addInitScript(COLLECT_DRAWN_TEXTS);
+    const drawn = () => page.evaluate('window.drawnTexts');
+    const first = await spend(hourMs - 2 * HOUR_MS);
+    await page.goto(`${served.dashboard}usage?resource=drawn&entity=later`);
+    await expect.poll(drawn).toContain(first);
+    const earlier = await spend(hourMs - 5 * HOUR_MS);
+    await page.getByRole('button', { name: 'Show' }).click();
+    await expect.poll(drawn).toContain(earlier);
     expect(problems).toEqual([]);
   });
 

@@ -23,7 +23,8 @@ function proseOf(page: string): string {
 }
 
 function linksOf(page: string): readonly Link[] {
-  return Array.from(proseOf(page).matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, target = '']) => ({ page, target }));
+  const links = proseOf(page).matchAll(/\]\((?!https?:)([^)\s]+)\)|<img [^>]*src="(?!https?:)([^"]+)"/g);
+  return Array.from(links, ([, link, image = '']) => ({ page, target: link ?? image }));
 }
 
 /** The anchors of the headings of a page on GitHub: a repeated heading has a number. */

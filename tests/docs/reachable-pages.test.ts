@@ -32,3 +32,10 @@ test('docs/README.md itself links every page of the guide', () => {
   const guide = readdirSync(join(ROOT, 'docs/guide')).map((name) => `docs/guide/${name}`);
   expect(guide.filter((page) => !listed.includes(page))).toEqual([]);
 });
+
+test.each(['docs/guide', 'docs/operate', 'docs/backends'])('llms.txt links every page of %s', (folder) => {
+  const listed = linkedPages('llms.txt');
+  const pages = readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`);
+  expect(pages.length).toBeGreaterThan(1);
+  expect(pages.filter((page) => !listed.includes(page))).toEqual([]);
+});

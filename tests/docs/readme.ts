@@ -1,32 +1,21 @@
 import { blocksOf } from '../support/docs/code-blocks.js';
 
-/** The functions that the example leaves to its reader, and the output of the result. */
-const BEFORE = `
-const answers = [];
-const callModel = async () => ({ text: 'Hello', usage: { total_tokens: 700 } });
-const respond = (text) => answers.push(text);
-const respond429 = (...denial) => answers.push(denial);
-`;
-const AFTER = `
-console.log(JSON.stringify(answers));
-await limiter.close();
-`;
-
 /** The TypeScript block of the README as a program. It is also JavaScript. */
 export function readmeProgram(): string {
-  return `${BEFORE}${blockOf('ts')}${AFTER}`;
+  return blockOf('README.md', 'ts');
 }
 
-/** The output of the program on an empty store. */
-export const README_OUTPUT = ['Hello'];
+/** The output of the program on an empty store, which the README states. */
+export const README_OUTPUT = 'Blue light scatters most.\n';
 
-/** The limits file of the README. */
-export function readmeSeed(): string {
-  return blockOf('yaml');
+/** The limits file of the first page of the guide, with the limits of the README's example. */
+export function firstSeed(): string {
+  return blockOf('docs/guide/getting-started.md', 'yaml');
 }
 
-function blockOf(language: string): string {
-  const block = blocksOf('README.md').find((one) => one.language === language);
-  if (block === undefined) throw new Error(`The README has no block of ${language}`);
+/** The first block of a language on a page. */
+export function blockOf(page: string, language: string): string {
+  const block = blocksOf(page).find((one) => one.language === language);
+  if (block === undefined) throw new Error(`${page} has no block of ${language}`);
   return block.text;
 }

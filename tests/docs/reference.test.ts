@@ -70,9 +70,91 @@ test('the page of options has the defaults that the limiter uses', () => {
     const said = documented
       .get(name)
       ?.replace(/^.*, else /, '')
-      .replaceAll(/[`\s]/g, '');
+      .replaceAll(/[`,\s]/g, '');
     expect(said, name).toBe(`${value as string | number}`);
   }
+});
+
+interface DocumentedDefault {
+  readonly section: string;
+  readonly option: string;
+  /** A number, a word or a boolean, as the source writes it; null: another value, described in words. */
+  readonly plain: string | null;
+}
+
+function defaultsOfPage(): readonly DocumentedDefault[] {
+  const [, , ...sections] = page('options.md').split(/^## /m);
+  return sections.flatMap((text) =>
+    Array.from(
+      text.matchAll(/^\| `([\w.]+)` \|(?:[^|\\]|\\.)*\| ((?:[^|\\]|\\.)*) \|/gm),
+      ([, name = '', said = '']) => {
+        const [plain] = /^(?:\d[\d,.]*\d|\d|`(?![A-Z_]+`)[\w-]+`|true|false)(?=$|, )/.exec(said) ?? [null];
+        const option = name.split('.').at(-1) ?? name;
+        return { section: text.split('\n')[0] ?? '', option, plain: plain?.replaceAll(/[`,]/g, '') ?? null };
+      },
+    ),
+  );
+}
+
+/** The sources that give options their defaults, by the section of the page. */
+const SOURCES_OF_DEFAULTS: Readonly<Record<string, readonly string[]>> = {
+  'acquire, tryAcquire, run': ['limiter/lease/run.ts'],
+  'limiter.close': ['limiter/store-connection.ts'],
+  Lists: ['limiter/api/listing.ts'],
+  memory: ['backends/embedded/memory.ts'],
+  file: ['backends/embedded/file/file.ts'],
+  Middleware: ['integrations/http/admission.ts', 'integrations/http/ip-key.ts'],
+  'Middleware for hono': ['integrations/http/hono.ts'],
+  'Middleware for fetch and Next.js': ['integrations/http/limit-handler.ts'],
+  'Middleware for Lambda': ['integrations/http/lambda.ts'],
+  'Stores for other limiters': ['integrations/http/stores/hit-counter.ts'],
+  'limitFetch, limitModel': ['integrations/llm/call/llm-options.ts', 'integrations/llm/fetch/limit-fetch.ts'],
+  'serve, createServer': ['server/server.ts', 'server/serve.ts'],
+  HeadgateClient: ['client/http.ts'],
+  runReconciler: ['backends/dynamodb/reconciler/loop.ts'],
+  runWorker: ['backends/dynamodb/stream/worker/worker-options.ts'],
+  CloudWatchMetrics: ['integrations/telemetry/cloudwatch.ts'],
+  'Tests: startFaultProxy': ['testing/dynamodb/fault-proxy.ts'],
+  'Tests: startProvider': ['testing/provider/provider.ts'],
+};
+
+/** The values that a source gives an option where the caller gives none: `name = 5`, `name ?? FIVE`, `name: 5`. */
+function defaultsInSource(source: string, option: string): readonly string[] {
+  const code = source.replaceAll(/\/\*\*[^]*?\*\//g, '');
+  const given = code.matchAll(new RegExp(`\\b${option}(?:: \\w+)? ?(?:=|\\?\\?|:)(?!=) ?\\[?([\\w.'-]+)`, 'g'));
+  return Array.from(given, ([, value = '']) => {
+    const [, constant = value] = new RegExp(`const ${value.replaceAll(/\W/g, '.')} = ([\\w.'-]+);`).exec(code) ?? [];
+    return constant.replaceAll(/['_]/g, '');
+  });
+}
+
+test('every other default of the page of options that is a number or a word is the one in the code', () => {
+  const plain = defaultsOfPage().filter((one) => one.plain !== null && one.option !== 'refusal');
+  expect(plain.length).toBeGreaterThan(30);
+  const wrong = plain.filter(({ section, option, plain: value }) => {
+    const code = (SOURCES_OF_DEFAULTS[section] ?? []).map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'));
+    return !defaultsInSource(code.join('\n'), option).includes(value ?? '');
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('a default that differs from the code is found', () => {
+  const source = 'const CLOSE_MS = 5_000;\nconst { timeoutMs = CLOSE_MS, leases } = options;\n/** leases = keep */';
+  expect(defaultsInSource(source, 'timeoutMs')).toEqual(['5000']);
+  expect(defaultsInSource(source, 'leases')).toEqual([]);
+});
+
+test('every exported type of options is on the page of options, and every option has a meaning', () => {
+  const text = page('options.md');
+  const names = Object.values(entryTypes()).flatMap((source) => {
+    // An alias such as `NextLimitOptions` is described under its own name.
+    const aliases: readonly string[] = readFileSync(join(ROOT, source), 'utf8').match(/(?<= as )\w+/g) ?? [];
+    return exportsOf(source).filter((name) => !aliases.includes(name));
+  });
+  const types = [...new Set(names.filter((name) => name.endsWith('Options')))];
+  expect(types.length).toBeGreaterThan(30);
+  expect(types.filter((name) => !new RegExp(`^Declared by .*\\[\`${name}\`\\]`, 'm').test(text))).toEqual([]);
+  expect(text.match(/^\| .*\|\s*\|$/gm)).toBeNull();
 });
 
 /** The names that an entry exports, from its lists of exports and its own declarations. */
@@ -89,17 +171,23 @@ function exportsOf(source: string): readonly string[] {
   return [...names.filter(Boolean), ...Array.from(declared, ([, name = '']) => name)];
 }
 
-test('the reference describes every export of every entry', () => {
+/** The source of each entry of the package, by its path in `exports`. */
+function entryTypes(): Readonly<Record<string, string>> {
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, { readonly types?: string }>>;
   };
+  const sourceOf = (types: string): string => types.replace('./dist', 'src').replace(/\.d\.ts$/, '.ts');
+  return Object.fromEntries(
+    Object.entries(exports).flatMap(([path, { types }]) => (types === undefined ? [] : [[path, sourceOf(types)]])),
+  );
+}
+
+test('the reference describes every export of every entry', () => {
   const ofMain = ['headgate', 'administration', 'events', 'error-classes', 'store-port'];
-  const missing = Object.entries(exports).flatMap(([path, { types }]) => {
-    if (types === undefined) return [];
+  const missing = Object.entries(entryTypes()).flatMap(([path, source]) => {
     const files = path === '.' ? ofMain : [path.slice(2).replaceAll('/', '-')];
     const text = files.map((file) => page(`${file}.md`)).join('\n');
-    const names = exportsOf(types.replace('./dist', 'src').replace(/\.d\.ts$/, '.ts'));
-    return names.filter((name) => !new RegExp(`^## ${name}$|^Also exported.*\`${name}\``, 'm').test(text));
+    return exportsOf(source).filter((name) => !new RegExp(`^## ${name}$|^Also exported.*\`${name}\``, 'm').test(text));
   });
   expect(missing).toEqual([]);
 });

@@ -1,4 +1,7 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { proseOf, ROOT } from '../support/docs/code-blocks.js';
 
 const MODULE = new URL('../../tools/docs/site/convert-page.js', import.meta.url).href;
 
@@ -16,6 +19,12 @@ test.each([
   ['docs/guide/cli.md', '[a](../adr/README.md)', '[a](../adr/index.md)'],
   ['docs/operate/README.md', '[a](costs.md)', '[a](./costs.md)'],
   ['README.md', '![a](docs/dashboard/try-360.png)', '![a](./dashboard/try-360.png)'],
+  [
+    'README.md',
+    '[![a](docs/dashboard/try-360.png)](docs/guide/cli.md)',
+    '[![a](./dashboard/try-360.png)](./guide/cli.md)',
+  ],
+  ['README.md', '<img width="9" src="docs/dashboard/try-360.png" alt="a">', '![a](./dashboard/try-360.png)'],
   ['docs/guide/cli.md', '[`a[0]`](#there) [b](https://example.com)', '[`a[0]`](#there) [b](https://example.com)'],
 ])('in %s the site shows %s as %s', async (file, text, shown) => {
   expect(await convert(file, text)).toBe(shown);
@@ -34,4 +43,15 @@ test('a link to a missing file stops the build', async () => {
 test('comments are removed, and blocks of code stay as they are', async () => {
   const code = '```ts\n// [a](gone.md) <!-- kept -->\n```';
   expect(await convert('README.md', `<!-- note -->\n${code}\n`, ['gone.md'])).toBe(`${code}\n`);
+});
+
+test('no page has an indented block of code: on a narrow screen only a fenced block scrolls by itself', () => {
+  const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
+  const pages = [
+    'README.md',
+    'CHANGELOG.md',
+    ...docs.filter((name) => name.endsWith('.md')).map((name) => join('docs', name)),
+  ];
+  expect(pages.length).toBeGreaterThan(100);
+  expect(pages.filter((page) => /^\n {4}\S/m.test(proseOf(page)))).toEqual([]);
 });

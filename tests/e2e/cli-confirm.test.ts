@@ -10,6 +10,10 @@ const DESTRUCTIVE = [
   ['entity delete user-1', /deletes the record of entity user-1/],
   ['entity delete user-1 --resource gpt-4', /deletes the limits of user-1 on gpt-4 \(rpm:10\/day, tpm:1000\/day, /],
   ['entity delete user-2 --default-limits', /deletes the limits of user-2 for every resource \(rpm:7\/day\)/],
+  [
+    'entity set user-1 --name X --resource gpt-4 -l rpm:9/day --replace',
+    /removes tpm:1000\/day, slots:2\/concurrent from /,
+  ],
   ['leases release 0Abcdefgh12', /ends lease 0Abcdefgh12 in this namespace, and gives its slots back/],
   ['namespace delete acme', /closes namespace acme to all its clients/],
   ['namespace purge old', /removes all data of namespace old permanently/],

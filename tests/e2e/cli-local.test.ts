@@ -8,7 +8,8 @@ import { freePort } from '../../src/local/engine/free-port.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
 import { environmentOf, type LocalEngineView, type LocalMachine, localMachine } from '../support/cli/local-machine.js';
-import { CLI } from '../support/cli/run-cli.js';
+import { CLI, runCli } from '../support/cli/run-cli.js';
+import { blocksOf } from '../support/docs/code-blocks.js';
 
 const found = findEngine('dynoxide');
 const NOTE = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -36,7 +37,33 @@ function isAlive(pid: number): boolean {
   return process.kill(pid, 0);
 }
 
+/** What a page or a command printed, without the home of the user, the number of the process, and the port. */
+function anonymous(output: string, home: string): string {
+  return output
+    .replaceAll(home, '<home>')
+    .replaceAll(/process \d+/g, 'process <id>')
+    .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:<port>');
+}
+
 describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, () => {
+  test.each(['docs/guide/getting-started.md', 'docs/operate/environments.md'])(
+    'local up with the limits file of %s prints what the page shows',
+    async (page) => {
+      const file = join(machine.home, 'limits.yaml');
+      writeFileSync(file, blocksOf(page).find(({ language }) => language === 'yaml')?.text ?? '');
+      const shown = blocksOf(page).flatMap(
+        ({ text }) => /^\$ npx headgate local up --seed limits\.yaml\n([^]*)/m.exec(text)?.[1] ?? [],
+      );
+      const env = { ...machine.env, HEADGATE_LOCAL_DIR: '', XDG_STATE_HOME: '' };
+      try {
+        const { stdout } = await runCli(['local', 'up', '--seed', file], { env });
+        expect([anonymous(stdout, machine.home)]).toEqual(shown.map((text) => anonymous(text, '/home/ann')));
+      } finally {
+        await runCli(['local', 'down'], { env });
+      }
+    },
+  );
+
   test('local up, status and down print text for people and their documented JSON', async () => {
     const up = await machine.run('local', 'up');
     expect(up).toMatchObject({ exitCode: 0, stderr: '' });
@@ -207,7 +234,7 @@ test('local status and local down create no folder', async () => {
 test.each([
   [['--port', '0'], 'a port from 1 to 65535'],
   [['--port', '99999'], 'a port from 1 to 65535'],
-  [['--port', 'x'], 'a whole number'],
+  [['--port', 'x'], 'a port from 1 to 65535'],
   [['--seed', 'missing.yaml'], 'there is no such file'],
 ])('local up %s is refused before anything is created', async (args, says) => {
   expect(await machine.run('local', 'up', ...args)).toMatchObject({

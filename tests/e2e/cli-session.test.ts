@@ -1,9 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { Limit } from '../../src/core/limit.js';
-import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { blockOf } from '../docs/readme.js';
 import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
 import { compared, readSession, record, type Step, typeAll } from '../support/cli/page-session.js';
 import { ROOT } from '../support/docs/code-blocks.js';
@@ -11,21 +10,30 @@ import { ROOT } from '../support/docs/code-blocks.js';
 const GUIDE = 'docs/guide/cli.md';
 const folder = mkdtempSync(join(tmpdir(), 'headgate-session-'));
 afterEach(() => {
-  for (const name of readdirSync(folder)) rmSync(join(folder, name));
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What the first page does before it looks at it: one answer of 700 tokens. */
-async function answerOnce(): Promise<void> {
-  const limits = [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 10_000)];
-  const limiter = await RateLimiter.open(`file:${join(folder, 'limits.db')}`, { limits });
-  const lease = await limiter.acquire({ entityId: 'ada', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } });
-  await lease.commit({ tpm: 700 });
-  await limiter.close();
+/** Installs the package, and saves the first program of the page under the name that the page starts it with. */
+function saveProgram(page: string, steps: readonly Step[]): void {
+  const [name] = steps.flatMap(({ line }) => /^node (\S+)$/.exec(line)?.slice(1) ?? []);
+  if (name === undefined) return;
+  writeFileSync(join(folder, name), blockOf(page, 'ts'));
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(ROOT, join(folder, 'node_modules/headgate'), 'junction');
 }
 
-async function replay(page: string, steps: readonly Step[], before: () => Promise<void>): Promise<readonly Step[]> {
-  await before();
+/** Saves the limits file of a page whose commands read `limits.yaml` without writing it first. */
+function saveLimits(page: string, steps: readonly Step[]): void {
+  const [first] = steps.filter(({ line }) => line.includes('limits.yaml'));
+  if (first !== undefined && / -f limits\.yaml/.test(first.line)) {
+    writeFileSync(join(folder, 'limits.yaml'), blockOf(page, 'yaml'));
+  }
+}
+
+async function replay(page: string, steps: readonly Step[]): Promise<readonly Step[]> {
+  saveProgram(page, steps);
+  saveLimits(page, steps);
   const seen = await typeAll(steps, folder);
   if (process.env['RECORD_SESSION'] === '1') record(page, steps, seen);
   return seen;
@@ -33,19 +41,24 @@ async function replay(page: string, steps: readonly Step[], before: () => Promis
 
 describe.skipIf(process.platform === 'win32')('sessions of pages (skipped on Windows: they need sh)', () => {
   test.each([
-    [GUIDE, async () => {}],
-    ['docs/guide/charge.md', async () => {}],
-    ['docs/guide/configuration.md', async () => {}],
-    ['docs/guide/getting-started.md', answerOnce],
-  ])('the commands of %s print what the page shows (RECORD_SESSION=1 rewrites it)', async (page, before) => {
+    GUIDE,
+    'docs/guide/charge.md',
+    'docs/guide/configuration.md',
+    'docs/guide/getting-started.md',
+    'docs/guide/hierarchy.md',
+    'docs/guide/outages.md',
+    'docs/guide/pause.md',
+    'docs/guide/waiting.md',
+    'docs/operate/multi-tenant.md',
+  ])('the commands of %s print what the page shows (RECORD_SESSION=1 rewrites it)', async (page) => {
     const steps = readSession(page);
     const hour = (): number => Math.floor(Date.now() / 3_600_000);
     const startedIn = hour();
-    let seen = await replay(page, steps, before);
+    let seen = await replay(page, steps);
     // A chart differs if the hour changes between the usage and the plot.
     if (hour() !== startedIn) {
-      for (const name of readdirSync(folder)) rmSync(join(folder, name));
-      seen = await replay(page, steps, before);
+      for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
+      seen = await replay(page, steps);
     }
     expect(compared(seen)).toEqual(compared(steps));
   });
@@ -65,8 +78,8 @@ describe.skipIf(process.platform === 'win32')('sessions of pages (skipped on Win
   });
 });
 
-test('the guide has a row for the JSON of every command, in order', () => {
-  const guide = readFileSync(join(ROOT, GUIDE), 'utf8');
-  const rows = Array.from(guide.matchAll(/^\| `([a-z ]+)` \| .*\|$/gm), ([, command]) => command);
+test('the page of the JSON has a row for every command, in order', () => {
+  const page = readFileSync(join(ROOT, 'docs/reference/cli-json.md'), 'utf8');
+  const rows = Array.from(page.matchAll(/^\| `([a-z ]+)` \| .*\|$/gm), ([, command]) => command);
   expect(rows).toEqual(Object.keys(CLI_SHAPES).toSorted());
 });

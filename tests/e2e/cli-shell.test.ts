@@ -1,4 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -23,6 +24,16 @@ test('the built program reads standard input, prints what a run in this process 
   expect(launched).toEqual(await runCli(line, { input }));
   expect(launched).toMatchObject({ exitCode: 2, stderr: '' });
 });
+
+test.each(['yaml', 'json'])(
+  'the built program prints the template as %s, as a run in this process does',
+  async (format) => {
+    const line = ['template', '--format', format];
+    const launched = await launchCli(line);
+    expect(launched).toEqual(await runCli(line));
+    expect(launched).toMatchObject({ exitCode: 0, stderr: '' });
+  },
+);
 
 const hasBash = spawnSync('bash', ['--version']).status === 0;
 
@@ -77,6 +88,24 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
+test.each([
+  ['has a note to print', 'namespace: default\nsystem: { limits: ["rpm:1/min"] }\n', 0],
+  ['has an error to print', 'namespace: 1\n', 3],
+])(
+  'the program keeps its exit code when it %s and the reader of standard error is gone',
+  async (_, input, exitCode) => {
+    const path = join(mkdtempSync(join(store.folder, 'unread-')), 'new.db');
+    const child = spawn(process.execPath, [CLI, 'limits', 'apply', '-f', '-', '--store', `file:${path}`], {
+      env: plainEnvironment(),
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
+    // The program prints nothing before it has read all of its input.
+    await once(child.stderr.destroy(), 'close');
+    child.stdin.end(input);
+    expect(await once(child, 'exit')).toEqual([exitCode, null]);
+  },
+);
+
 test.skipIf(!existsSync('/dev/full'))('the program fails when the disk is full (skipped without /dev/full)', () => {
   const line = `"$0" "$1" version > /dev/full`;
   const run = spawnSync('sh', ['-c', line, process.execPath, CLI], { env: plainEnvironment(), encoding: 'utf8' });
@@ -100,8 +129,11 @@ describe('variables of the environment', () => {
   test('without a principal, the audit names the user of the operating system', async () => {
     const address = store.copy();
     await runCli(['system', 'set', '-l', 'rpm:1/min', '--store', address]);
-    const { stdout } = await runCli(['audit', 'list', '--last', '1', '--json', '--store', address]);
-    expect(JSON.parse(stdout)).toMatchObject({ items: [{ principal: userInfo().username }] });
+    // As a script passes a variable that is not set.
+    await runCli(['system', 'set', '-l', 'rpm:2/min', '--principal', '', '--store', address]);
+    const { stdout } = await runCli(['audit', 'list', '--last', '2', '--json', '--store', address]);
+    const principal = userInfo().username;
+    expect(JSON.parse(stdout)).toMatchObject({ items: [{ principal }, { principal }] });
   });
 
   test('without a store, a note says that the store is in memory', async () => {

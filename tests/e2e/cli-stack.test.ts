@@ -1,3 +1,4 @@
+import { DynamoDB } from '@aws-sdk/client-dynamodb';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
 import { ENGINE } from '../support/dynamodb/world.js';
 import { answerAtTerminal, HAS_TERMINAL } from '../support/cli/at-terminal.js';
 import { type CliRun, runCli } from '../support/cli/run-cli.js';
+import { blocksOf } from '../support/docs/code-blocks.js';
 import { awsEnvironment, type StackCli, startStackCli } from '../support/cli/stack-cli.js';
 import { makeEmptyTable } from '../support/aws/stack-world.js';
 
@@ -106,6 +108,25 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     expect(stdout).toMatch(/^upgraded: stack headgate-pre\ntemplate updated\nNo changes: the table has layout \d+\.\n/);
     expect(await json('status --env pre')).toMatchObject({ parameters: { ArchiveDays: '30', LogRetentionDays: '7' } });
   });
+
+  test.skipIf(!HAS_TERMINAL)(
+    'upgrade at a terminal does not claim that nothing changed after the template',
+    async () => {
+      const reach = { region: 'us-east-1', endpoint: engine.endpoint };
+      const client = new DynamoDB({ ...reach, credentials: { accessKeyId: 'x', secretAccessKey: 'y' } });
+      const Key = { PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' } };
+      const place = { TableName: 'headgate-pre', Key };
+      const { Item } = await client.getItem(place);
+      await client.putItem({ ...place, Item: { ...Item, ...Key, schema_version: { N: '1' } } });
+      const { output, code } = await answerAtTerminal('upgrade --env pre', 'Continue?', 'n', cli.env);
+      await client.putItem({ ...place, Item: { ...Item, ...Key } });
+      client.destroy();
+      expect(code).toBe(3);
+      expect(output).toContain(
+        'Done: template; failed: data; not begun: code, version. Not confirmed: the data was not',
+      );
+    },
+  );
 
   test.skipIf(!HAS_TERMINAL)('delete at a terminal accepts only the whole name of the stack', async () => {
     const { output, code } = await answerAtTerminal('delete --env pre', 'Type headgate-pre', 'y\r', cli.env);
@@ -209,6 +230,66 @@ describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.not
       exitCode: 0,
       stdout: expect.stringMatching(/^unchanged/),
     });
+  });
+});
+
+/** A pattern of what a page shows: `...` stands for any lines. Ids and times of AWS and the widths of columns may differ. */
+function shownFor(page: string, line: string): RegExp {
+  const shown = blocksOf(page).flatMap(({ text }) => text.split(`$ npx headgate ${line}\n`).slice(1));
+  const [output = '', ...others] = shown.map((text) => text.split('\n$ ')[0]?.trimEnd());
+  expect(others).toEqual([]);
+  const quoted = plain(output).replaceAll(/[\\^$*+?.()[\]{}|]/g, String.raw`\$&`);
+  return new RegExp(`^${quoted.replaceAll(/(?:^|\n)\\\.\\\.\\\.(?=\n|$)/g, '[^]*')}\n?$`);
+}
+
+function plain(output: string): string {
+  return output
+    .replaceAll(/-(?:1A2B3C|4D5E6F)/g, '')
+    .replaceAll(/\d\d:\d\d:\d\d/g, '<time>')
+    .replaceAll(': User Initiated', '')
+    .replaceAll(/ +/g, ' ');
+}
+
+describe.skipIf(ENGINE.missing)(`the blocks of the pages on stacks${ENGINE.note}`, () => {
+  let engine: Engine;
+  let cli: StackCli;
+  beforeAll(async () => {
+    engine = await startEngine();
+    cli = await startStackCli(engine);
+  });
+  afterAll(async () => {
+    await cli?.[Symbol.asyncDispose]();
+    await engine?.stop();
+  });
+
+  /** What a terminal shows: standard error has the progress, and the result comes last. */
+  const type = async (line: string): Promise<string> => {
+    const { stdout, stderr } = await runCli(line.split(' '), { env: cli.env });
+    return plain(stderr + stdout);
+  };
+
+  test('deploy prints what the page shows', async () => {
+    expect(await type('deploy --env pre')).toMatch(
+      shownFor('docs/operate/deploy.md', 'deploy --env pre --region eu-west-1'),
+    );
+  });
+
+  test('upgrade of a stack of an older version prints what the page shows', async () => {
+    const tags = { 'headgate:version': '0.0.1', 'headgate:env': 'pre' };
+    Object.assign(cli.aws.stacks.get('headgate-pre') ?? {}, { tags });
+    const ZipFile = Buffer.from('code of an older version').toString('base64');
+    for (const FunctionName of cli.aws.functions.keys()) {
+      await cli.aws.answer({ action: 'UpdateFunctionCode', params: { FunctionName, ZipFile }, endpoint: '' });
+    }
+    const page = 'docs/operate/upgrade.md';
+    expect(await type('upgrade --env pre --dry-run')).toMatch(shownFor(page, 'upgrade --env pre --dry-run'));
+    expect(await type('upgrade --env pre --yes')).toMatch(shownFor(page, 'upgrade --env pre'));
+  });
+
+  test('the adoption of a table prints what the page shows', async () => {
+    await createTable({ tableName: 'limits', endpoint: engine.endpoint, region: engine.region });
+    const shown = shownFor('docs/operate/deploy.md', 'deploy --table limits --adopt');
+    expect(await type('deploy --table limits --adopt --yes')).toMatch(shown);
   });
 });
 

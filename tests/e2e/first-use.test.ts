@@ -1,91 +1,140 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { environmentOf, type LocalEngineView, localMachine } from '../support/cli/local-machine.js';
-import { README_OUTPUT, readmeProgram, readmeSeed } from '../docs/readme.js';
-import { plainEnvironment } from '../support/cli/run-cli.js';
+import { startProvider } from '../../src/testing/provider/index.js';
+import { readSession } from '../support/cli/page-session.js';
+import { blockQuoting, FirstInstall } from '../support/docs/first-project.js';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const engine = findEngine('dynoxide');
-const ENGINE_NOTE = engine.status === 'available' ? '' : ` (skipped: ${engine.reason})`;
-const run = promisify(execFile);
-
-/** An empty folder in which a user has installed only the packed package. */
-let folder: string;
+/**
+ * Nine things that a new user tries, in an empty project with the packed tarball. Each test saves the program that a page
+ * prints, as it is printed, and starts it. The titles say what each of them shows.
+ */
+let install: FirstInstall;
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'headgate-first-use-'));
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'first-use', private: true, type: 'module' }));
-  const packed = npm(ROOT, 'pack', '--json', '--ignore-scripts', '--pack-destination', folder);
-  const [{ filename }] = JSON.parse(packed) as [{ filename: string }];
-  npm(folder, 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', join(folder, filename));
-  writeFileSync(join(folder, 'example.mjs'), readmeProgram());
-  writeFileSync(join(folder, 'limits.yaml'), readmeSeed());
-}, 60_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  install = new FirstInstall();
+  for (const name of ['libsql', 'vitest', 'openai', 'express']) install.link(name);
+}, 120_000);
+afterAll(() => install[Symbol.dispose]());
 
-function npm(cwd: string, ...args: readonly string[]): string {
-  return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+/** What a page shows below `$ node <name>`. */
+function shownBy(page: string, name: string): string {
+  const step = readSession(page).find(({ line }) => line === `node ${name}`);
+  if (step === undefined) throw new Error(`${page} does not start ${name}`);
+  return `${step.output.trimEnd()}\n`;
 }
 
-/** `npx headgate`, with an environment that names no store. */
-async function headgate(args: readonly string[], env = plainEnvironment()): Promise<string> {
-  return (await run('npx', ['--no-install', 'headgate', ...args], { cwd: folder, env })).stdout;
-}
+const GUIDE = 'docs/guide/';
 
-async function runExample(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<unknown> {
-  return JSON.parse((await run(process.execPath, [...args, 'example.mjs'], { cwd: folder, env })).stdout);
-}
+/** What the reader adds to the snippets on streams: it reads one, and prints what it cost. */
+const READ_STREAM = `
+for await (const piece of answer('ada', 'Why is the sky blue?')) process.stdout.write(piece);
+await limited.settled();
+const { limits } = await limiter.buckets.get({ entityId: 'ada', resource: 'gpt-4o-mini' });
+console.log('\\n' + limits.find(({ limit }) => limit.name === 'tpm').consumed);
+await limiter.close();
+`;
 
-/** Links an optional package, so that no test needs a registry. */
-function install(name: string): void {
-  const target = join(folder, 'node_modules', name);
-  mkdirSync(join(target, '..'), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules', name), target, 'junction');
-}
+/** What the reader adds to the app of express. */
+const LISTEN = `const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port));`;
 
-describe('a folder with only the package', () => {
-  test('npx headgate tour succeeds without SQLite, and says which step it skips', async () => {
-    const printed = await headgate(['tour']);
-    // Newer versions of Node.js include SQLite.
-    expect(printed).toMatch(
-      /\n5\. Two processes on one file[^]*(?:Left out: [^\n]*npm install libsql|together +100\n)/,
-    );
-    expect(printed).toMatch(/\n6\. What was used/);
-  });
-
-  test('the example of the README runs in memory', async () => {
-    expect(await runExample(plainEnvironment())).toEqual(README_OUTPUT);
-  });
-});
-
-describe('a folder with the optional packages', () => {
-  test('the example of the README runs on a file, which then has its usage', async () => {
-    install('libsql');
-    const env = { ...plainEnvironment(), HEADGATE_URL: 'file:./limits.db' };
-    expect(await runExample(env)).toEqual(README_OUTPUT);
-    const used = JSON.parse(await headgate(['usage', 'summary', 'gpt-4', '--json'], env)) as unknown;
+describe.skipIf(process.platform === 'win32')('a new user (skipped on Windows: signals, and npx in a shell)', () => {
+  test('two limits with settle: the real total counts, and a denial names the wait, or that none helps', async () => {
+    const project = install.open('settle');
+    project.saveProgram('answer.mjs', `${GUIDE}getting-started.md`, ['examples/guide/getting-started.ts#all']);
+    const env = { HEADGATE_URL: 'file:./limits.db' };
+    expect(await project.node(['answer.mjs'])).toBe(shownBy(`${GUIDE}getting-started.md`, 'answer.mjs'));
+    const used = JSON.parse(await project.headgate(['usage', 'summary', 'gpt-4', '--json'], env)) as unknown;
     expect(used).toMatchObject({ total: { rpm: 1, tpm: 700 }, acquires: 1 });
+
+    const set = async (tpm: string): Promise<string> =>
+      project.headgate(['resource', 'set', 'gpt-4', '-l', 'rpm:60/min', '-l', tpm], env);
+    await set('tpm:600/day');
+    await project.node(['answer.mjs']);
+    expect(await project.node(['answer.mjs'])).toMatch(/^Please try again in \d+ ms\.\n$/);
+    await set('tpm:400/day');
+    expect(await project.node(['answer.mjs'])).toBe('No wait helps: ask for less.\n');
   });
 
-  test.skipIf(engine.status !== 'available')(
-    `the example of the README runs on the table of headgate local up with the seed of the README${ENGINE_NOTE}`,
-    async () => {
-      install('@aws-sdk');
-      install('@dynoxide');
-      await using machine = localMachine();
-      const env = environmentOf(machine);
-      const up = await headgate(['local', 'up', '--seed', 'limits.yaml', '--json'], env);
-      const { url } = JSON.parse(up) as LocalEngineView;
-      // Loading the SDK on a busy machine can take as long as the timeout of the example, so it is loaded first.
-      const sdk = pathToFileURL(createRequire(import.meta.url).resolve('@aws-sdk/client-dynamodb')).href;
-      expect(await runExample({ ...env, HEADGATE_URL: url }, '--import', sdk)).toEqual(README_OUTPUT);
-    },
-  );
+  test('waiting with a timeout and a signal: a grant after the wait, a denial at once, an abort', async () => {
+    const project = install.open('waiting');
+    project.saveProgram('waiting.mjs', `${GUIDE}waiting.md`, ['examples/guide/waiting.ts#wait']);
+    expect(await project.node(['waiting.mjs'])).toBe(shownBy(`${GUIDE}waiting.md`, 'waiting.mjs'));
+  });
+
+  test('slots that survive kill -9: a fifth process gets one when the leases of four killed processes expire', async () => {
+    const project = install.open('slots');
+    project.saveProgram('render.mjs', `${GUIDE}slots.md`, ['examples/guide/slots.ts#slots']);
+    const holders = Array.from({ length: 4 }, () => project.start('render.mjs'));
+    const killAll = async () => Promise.all(holders.map((holder) => holder.kill('SIGKILL')));
+    try {
+      await Promise.all(holders.map((holder) => holder.untilLine(/^has a slot$/)));
+      await using fifth = project.start('render.mjs');
+      const listed = await project.headgate(['leases', 'list', 'gpu-1', '--store', 'file:./limits.db', '--json']);
+      expect((JSON.parse(listed) as { items: readonly unknown[] }).items).toHaveLength(4);
+      expect(fifth.lines).toEqual([]);
+      await killAll();
+      expect(await fifth.untilLine(/./)).toBe('has a slot');
+    } finally {
+      await killAll();
+    }
+  });
+
+  test('a hierarchy: the parent refuses a child that has enough of its own', async () => {
+    const project = install.open('hierarchy');
+    project.saveProgram('hierarchy.mjs', `${GUIDE}hierarchy.md`, ['examples/guide/hierarchy.ts#hierarchy']);
+    expect(await project.node(['hierarchy.mjs'])).toBe(shownBy(`${GUIDE}hierarchy.md`, 'hierarchy.mjs'));
+  });
+
+  test('a live change by the command line: a running program uses the new limits', async () => {
+    const project = install.open('live-change');
+    project.saveProgram('watch.mjs', `${GUIDE}configuration.md`, ['examples/guide/live-change.ts#watch']);
+    await using program = project.start('watch.mjs');
+    expect(await program.untilLine(/./)).toBe('rpm:60/min tpm:10000/min from code');
+    for (const { line } of readSession(`${GUIDE}configuration.md`)) {
+      if (line.startsWith('headgate '))
+        await project.headgate(line.split(' ').slice(1), { HEADGATE_URL: 'file:./limits.db' });
+    }
+    expect(await program.untilLine(/resource/)).toBe('rpm:30/min tpm:10000/min from resource');
+  });
+
+  test('an outage policy: local admits the limit once in this process, and says that it decided', async () => {
+    const project = install.open('outage');
+    project.saveProgram('outage.mjs', `${GUIDE}outages.md`, ['examples/guide/outages.ts#policy']);
+    expect(await project.node(['outage.mjs'])).toBe(shownBy(`${GUIDE}outages.md`, 'outage.mjs'));
+  });
+
+  test('a test with the fake clock: vitest passes the tests of the page', async () => {
+    const project = install.open('fake-clock');
+    const regions = ['test', 'wait', 'outage'].map((name) => `examples/guide/testing.test.ts#${name}`);
+    project.save('limits.test.ts', regions.map((region) => blockQuoting(`${GUIDE}testing.md`, region)).join('\n'));
+    const report = await project.node(['../node_modules/vitest/vitest.mjs', 'run', '--reporter=json']);
+    expect(JSON.parse(report)).toMatchObject({ numPassedTests: 3, numTotalTests: 3 });
+  });
+
+  test('a stream of an LLM: the pieces pass, and the call costs what the provider counted', async () => {
+    const project = install.open('stream');
+    await using provider = await startProvider();
+    const regions = ['client', 'stream'].map((name) => `examples/openai-streaming.ts#${name}`);
+    project.saveProgram('stream.mjs', `${GUIDE}llm.md`, regions, READ_STREAM);
+    const printed = await project.node(['stream.mjs'], {
+      OPENAI_API_KEY: 'sk-example',
+      OPENAI_BASE_URL: `${provider.url}/v1`,
+    });
+    const [{ inputTokens, outputTokens } = { inputTokens: 0, outputTokens: 0 }] = provider.calls;
+    const [text = '', cost] = printed.trimEnd().split('\n');
+    expect(text).toContain('word word');
+    expect(Number(cost)).toBe(inputTokens + outputTokens);
+  });
+
+  test('express middleware: the sixth report in an hour is refused, with the wait', async () => {
+    const project = install.open('express');
+    project.saveProgram('app.mjs', `${GUIDE}web.md`, ['examples/express.ts#app'], LISTEN);
+    await using program = project.start('app.mjs');
+    const port = await program.untilLine(/^\d+$/);
+    const answers: Response[] = [];
+    for (let at = 0; at < 6; at++) {
+      answers.push(await fetch(`http://127.0.0.1:${port}/report`, { headers: { 'x-user': 'ada' } }));
+    }
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(Number(answers.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
 });

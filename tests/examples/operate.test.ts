@@ -1,5 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { type Engine, findEngine, startEngine } from 'headgate/testing/dynamodb';
+import { RateLimiter } from 'headgate';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openTable } from '../../examples/operate/dynamodb.js';
 import { reclaim } from '../../examples/operate/reconciler.js';
@@ -28,6 +29,13 @@ describe.skipIf(found.status !== 'available')(`the examples on a table${NOTE}`, 
     expect(await Promise.all(limiters.map(async (limiter) => (await limiter.ping()).ok))).toEqual([true, true]);
     for (const limiter of limiters) await limiter.close();
     client.destroy();
+  });
+
+  test('the example of the first table creates the table that its page opens', async () => {
+    vi.stubEnv('AWS_ENDPOINT_URL_DYNAMODB', engine.endpoint);
+    await import('../../examples/operate/first-table.js');
+    await using limiter = await RateLimiter.open('dynamodb://headgate?region=eu-west-1');
+    expect(await limiter.ping()).toMatchObject({ ok: true });
   });
 
   test('the examples of the reconciler and of the worker end when their signal aborts', async () => {

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Limit, type ManifestData, memory, RateLimiter } from 'headgate';
 import { createServer } from 'headgate/server';
 import { fakeClock } from 'headgate/testing';
@@ -23,13 +26,22 @@ function queueOfOne(): Jobs & { readonly sent: unknown[] } {
   return { sent, send: async (job) => void sent.push(job), receive: async () => sent.shift()! };
 }
 
-test('the example of the README answers, settles and holds no slot afterwards', async () => {
-  const { answers, limiter } = await import('../../examples/readme.js');
-  expect(answers).toEqual(['You asked: Why is the sky blue?']);
-  const bucket = await limiter.buckets.get({ entityId: 'user-1', resource: 'gpt-4' });
-  expect(bucket?.limits.map(({ consumed }) => consumed)).toEqual([1, 700, 0]);
-  expect(bucket?.holders).toBe(0);
-  await limiter.close();
+test.each([
+  ['the README', '../../examples/readme.js'],
+  ['the first page', '../../examples/guide/getting-started.js'],
+])('the example of %s prints the answer', async (_, example) => {
+  const log = vi.spyOn(console, 'log').mockReturnValue();
+  const before = process.cwd();
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-example-'));
+  process.chdir(folder);
+  try {
+    await import(example);
+    expect(log.mock.calls).toEqual([['Blue light scatters most.']]);
+  } finally {
+    process.chdir(before);
+    rmSync(folder, { recursive: true });
+    log.mockRestore();
+  }
 });
 
 test('the example of charges goes into debt and gives a part back', async () => {
@@ -58,7 +70,10 @@ test('the example of options of limits keeps a reserve and cuts an ask', async (
 test('the example of a limits file in code plans, applies and exports', async () => {
   await using limiter = new RateLimiter('memory:');
   const manifest: ManifestData = { namespace: 'default', resources: { 'gpt-4': { limits: ['rpm:60/min'] } } };
-  expect(await applyFromCode(limiter, manifest)).toEqual(['1 planned', '1 of 1: create', 'gpt-4']);
+  const log = vi.spyOn(console, 'log').mockReturnValue();
+  expect(await applyFromCode(limiter, manifest)).toEqual(['1 planned', 'gpt-4']);
+  expect(log.mock.calls).toEqual([['1 of 1: create']]);
+  log.mockRestore();
   await expect(applyFromCode(limiter, { namespace: 'default' })).rejects.toThrow('This would delete something');
 });
 

@@ -53,5 +53,8 @@ test('the example of Lambda tells clients apart by their API key', async () => {
   });
   const results = await Promise.all(new Array(61).fill(null).map(() => lambdaExample.handler(event('key-1'))));
   expect(results.filter(({ statusCode }) => statusCode === 429)).toHaveLength(1);
-  expect(await lambdaExample.handler(event('key-2'))).toMatchObject({ statusCode: 200, body: 'Hello, key-2' });
+  expect(await lambdaExample.handler(event('key-2'))).toMatchObject({ statusCode: 200 });
+  const { items } = await lambdaExample.limiter.usage.query({ resource: 'api', window: 'hourly' });
+  expect(items).toHaveLength(2);
+  expect(JSON.stringify(items)).not.toContain('key-1');
 });

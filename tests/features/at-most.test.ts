@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
-import { type Arena, Arenas, BUCKET, CELLS } from '../support/features/write-paths.js';
+import { type Arena, Arenas, BUCKET } from '../support/features/arenas.js';
+import { cellsOf } from '../support/features/write-paths.js';
 
 const arenas = new Arenas();
 afterAll(async () => arenas[Symbol.asyncDispose]());
@@ -42,7 +43,7 @@ async function expectCutOfShards(arena: Arena): Promise<void> {
   expect(await taken(arena, 5)).toBe(0);
 }
 
-test.each(CELLS)('after a %s on %s an ask takes at most what there is', async (path, store, run) => {
+test.each(cellsOf('atMost'))('after a %s on %s an ask takes at most what there is', async (path, store, run) => {
   const arena = await arenas.open(store, '');
   await run(arena);
   expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
-import { type Arena, Arenas, BUCKET, CELLS } from '../support/features/write-paths.js';
+import { type Arena, Arenas, BUCKET } from '../support/features/arenas.js';
+import { cellsOf } from '../support/features/write-paths.js';
 
 const arenas = new Arenas();
 afterAll(async () => arenas[Symbol.asyncDispose]());
@@ -12,7 +13,7 @@ async function move({ limiter, account }: Arena, kind: 'charge' | 'credit', rpm:
   expect(await limiter.available(BUCKET)).toMatchObject({ rpm: account.tokens });
 }
 
-test.each(CELLS)(
+test.each(cellsOf('charge'))(
   'after a %s on %s charges go into debt, credits stop at the capacity, and an id counts once',
   async (_, store, run) => {
     const arena = await arenas.open(store, '');

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
 import type { LimitStatus } from '../../src/core/bucket/decide.js';
-import { type Arena, Arenas, BUCKET, CELLS } from '../support/features/write-paths.js';
+import { type Arena, Arenas, BUCKET } from '../support/features/arenas.js';
+import { cellsOf } from '../support/features/write-paths.js';
 
 const arenas = new Arenas();
 afterAll(async () => arenas[Symbol.asyncDispose]());
@@ -32,7 +33,7 @@ async function expectNear(arena: Arena, isSplit: boolean): Promise<void> {
   }
 }
 
-test.each(CELLS)('after a %s on %s the limit is near from its share on', async (path, store, run) => {
+test.each(cellsOf('near'))('after a %s on %s the limit is near from its share on', async (path, store, run) => {
   const arena = await arenas.open(store, `!warnAt=${WARN_AT}`);
   await run(arena);
   expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });

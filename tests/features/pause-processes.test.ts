@@ -91,6 +91,18 @@ describe.skipIf(ENGINE.missing)(`pauses of processes that share a table${ENGINE.
     for (const [process, limiter] of limiters.entries()) await limiter.acquire(askOf(process));
   });
 
+  test('each of eight processes sees a pause of the parent itself at once after it has cleared its own config cache', async () => {
+    const space = await world.space();
+    const limiters = await openProcesses(space);
+    const operator = await space.open({ limits: LIMITS });
+    await operator.pause({ entityId: 'team', forMs: 'forever', reason: REASON });
+    for (const [process, limiter] of limiters.entries()) {
+      expect((await limiter.tryAcquire(askOf(process))).granted).toBe(true);
+      limiter.config.cache.clear();
+      expect(await limiter.tryAcquire(askOf(process))).toMatchObject({ reason: 'paused', decidedBy: 'store' });
+    }
+  });
+
   test('a known pause is denied without a request for denyCacheMs', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
@@ -141,6 +153,7 @@ describe.skipIf(ENGINE.missing)(`pauses of processes that share a table${ENGINE.
     denied.release();
     expect(await one.tryAcquire(askOf(1))).toMatchObject({ reason: 'paused' });
     expect((await other.tryAcquire(askOf(1))).granted).toBe(true);
+    expect((await other.buckets.get(BUCKET))?.paused).toMatchObject({ reason: REASON });
     await one.pause({ ...BUCKET, forMs: 3_600_000, reason: REASON });
     expect(await other.tryAcquire(askOf(1))).toMatchObject({ reason: 'paused' });
     expect((await one.audit.list({ entityId: 'user-1' })).items.map(({ action }) => action)).toEqual(['bucket.pause']);
@@ -156,6 +169,17 @@ describe.skipIf(ENGINE.missing)(`pauses of processes that share a table${ENGINE.
     expect(await limiter.tryAcquire(askOf(1))).toMatchObject({ reason: 'paused' });
     expect(await limiter.resume(BUCKET)).toBe(true);
     await limiter.acquire(askOf(1));
+  });
+
+  test('a bucket that is created to be paused has a ttl after the end of its pause, and none if the pause has no end', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    const endMs = space.clock.now() + 3 * 86_400_000;
+    await limiter.pause({ ...BUCKET, untilMs: endMs, reason: REASON });
+    await limiter.pause({ ...BUCKET, entityId: 'user-2', forMs: 'forever', reason: REASON });
+    const [[ending], [lasting]] = [await space.shards('user-1', RESOURCE), await space.shards('user-2', RESOURCE)];
+    expect(ending?.ttlSec).toBeGreaterThan(endMs / 1_000);
+    expect(lasting?.ttlSec).toBeNull();
   });
 
   test('a pause whose answers are lost is written once, on every shard', async () => {

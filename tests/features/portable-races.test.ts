@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MAX_TRACES } from '../../src/core/bucket/traces.js';
 import { Limit } from '../../src/core/limit.js';
+import type { LimiterEvent } from '../../src/limiter/events/limiter-event.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
@@ -60,6 +62,50 @@ describe.each(STORES)('contradictory steps of two processes on %s', (name, start
     await expect(lease.commit({ tpd: 812 })).rejects.toMatchObject({ code: 'backend.unavailable' });
     await resumed.commit({ tpd: 640 });
     expect(await taken(other.limiter)).toEqual({ rpd: 1, tpd: 812, slots: 0 });
+  });
+
+  test('once the trace of a commit is gone, a rollback gives nothing back to a parent that the commit has not reached', async () => {
+    const space = await store.space();
+    const { one, other, lease, resumed } = await open(space);
+    one.kill({ at: 1, lost: 'request' });
+    await expect(lease.commit({ tpd: 812 })).rejects.toMatchObject({ code: 'backend.unavailable' });
+    one.kill(null);
+    await space.clock.advance(1);
+    for (let count = 0; count <= MAX_TRACES; count++) {
+      await (await one.limiter.acquire({ ...USER, consume: { slots: 1 }, portable: true })).commit();
+    }
+    await resumed.rollback();
+    const given = await Promise.all(
+      ['user-1', 'team'].map(async (entityId) => other.limiter.available({ ...USER, entityId })),
+    );
+    expect(given.map(({ tpd }) => tpd)).toEqual([100_000 - 812, 100_000 - 500]);
+    expect(given.map(({ slots }) => slots)).toEqual([8, 8]);
+  });
+
+  test('a process whose operation is refused brings the parent the end that its process has not', async () => {
+    const { one, other, lease, resumed } = await open(await store.space());
+    one.kill({ at: 1, lost: 'request' });
+    await expect(lease.commit({ tpd: 812 })).rejects.toMatchObject({ code: 'backend.unavailable' });
+    await expect(resumed.rollback()).rejects.toMatchObject({ code: 'lease.closed', state: 'committed' });
+    expect(await taken(other.limiter)).toEqual({ rpd: 1, tpd: 812, slots: 0 });
+  });
+
+  test('a commit that fails at the parent and is repeated tells the end of the lease once', async () => {
+    const space = await store.space();
+    const ends: unknown[] = [];
+    const onEvent = (event: LimiterEvent): unknown =>
+      event.type === 'lease-end' && ends.push([event.how, event.tokens]);
+    const one = await space.process({ limits: LIMITS, onEvent });
+    await one.limiter.entities.create({ id: 'team' });
+    await one.limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+    const lease = await one.limiter.acquire(ASK);
+    one.kill({ at: 1, lost: 'request' });
+    await expect(lease.commit({ tpd: 812 })).rejects.toMatchObject({ code: 'backend.unavailable' });
+    one.kill(null);
+    expect(ends).toEqual([]);
+    for (let repeat = 0; repeat < 2; repeat++) await lease.commit({ tpd: 812 });
+    expect(ends).toEqual([['committed', { rpd: 1, tpd: 812 }]]);
+    expect(await taken(one.limiter)).toEqual({ rpd: 1, tpd: 812, slots: 0 });
   });
 
   test('a commit leaves a limit of the parent alone that the entity does not have', async () => {

@@ -1,142 +1,45 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
-import { Limit } from '../../src/core/limit.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
 import { shapeOf, splitInto, spreading } from '../support/dynamodb/shards.js';
+import { DayBalances } from '../support/features/day-balances.js';
+import { hasPath } from '../support/features/matrix.js';
 import { PortableModel } from '../support/features/portable-model.js';
-import { type FeatureSpace, type FeatureStore, SECRET, STORES } from '../support/features/portable-stores.js';
+import {
+  DAY_MS,
+  HOUR_MS,
+  LIMITS,
+  PORTABLE_LOSSES,
+  PORTABLE_PATHS,
+  type Scene,
+  TAKEN,
+  USER,
+} from '../support/features/portable-paths.js';
+import { type FeatureStore, SECRET, STORES } from '../support/features/portable-stores.js';
 
-const LIMITS = [Limit.perDay('rpd', 100), Limit.perDay('tpd', 100_000), Limit.concurrent('slots', 8)];
-const USER = { entityId: 'user-1', resource: 'gpt-4' };
-const TAKEN = { rpd: 1, tpd: 500, slots: 2 };
 const ASK = { ...USER, consume: TAKEN, portable: true };
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 
-/** A lease, the process that acquired it, another process, and what the lease should have taken. */
-interface Scene {
-  readonly space: FeatureSpace;
-  readonly here: RateLimiter;
-  readonly there: RateLimiter;
-  readonly lease: Lease;
-  readonly token: string;
-  readonly model: PortableModel;
-}
-
-/** One write path: what happens while the lease is open, and whether the store has that path. */
-interface Path {
-  readonly name: string;
-  readonly on?: 'memory' | 'dynamodb';
-  readonly run: (scene: Scene) => Promise<void>;
-}
-
-async function consumed(limiter: RateLimiter): Promise<Record<string, number>> {
-  const { limits = [] } = (await limiter.buckets.get(USER)) ?? {};
+async function consumed(limiter: RateLimiter, entityId = USER.entityId): Promise<Record<string, number>> {
+  const { limits = [] } = (await limiter.buckets.get({ ...USER, entityId })) ?? {};
   return Object.fromEntries(limits.map(({ limit, consumed: count }) => [limit.name, count]));
 }
 
-const dynamoOf = ({ space }: Scene) => {
-  if (space.dynamo === undefined) throw new Error('this path exists only on DynamoDB');
-  return space.dynamo;
-};
+/** The counters and the balances of every level are those of the model. */
+async function compare({ space, there, model, balances }: Scene, levels = ALONE): Promise<void> {
+  const { rpd, tpd, slots } = model.taken;
+  const { others } = balances;
+  const all = { rpd: rpd + others.rpd, tpd: tpd + others.tpd, slots: slots + others.slots };
+  const left = balances.after(space.clock.now(), model.taken);
+  for (const entityId of levels) {
+    expect([entityId, await consumed(there, entityId)]).toMatchObject([entityId, all]);
+    expect([entityId, await there.available({ ...USER, entityId })]).toMatchObject([entityId, left]);
+  }
+}
 
-const PATHS: readonly Path[] = [
-  {
-    name: 'a take of another lease from the same bucket',
-    run: async ({ there }) => {
-      const other = await there.acquire({ ...USER, consume: { tpd: 70, slots: 1 } });
-      await other.rollback();
-    },
-  },
-  {
-    name: 'a take from a bucket that has become full',
-    run: async ({ space, there, lease }) => {
-      await lease.extend(5 * DAY_MS);
-      await space.clock.advance(3 * DAY_MS);
-      await (await there.acquire({ ...USER, consume: { tpd: 70 } })).rollback();
-    },
-  },
-  {
-    name: 'a settlement of the bucket to new limits',
-    run: async ({ there }) => {
-      await there.config.setSystem({ limits: [...LIMITS, Limit.perDay('usd', 9)] });
-      await (await there.acquire({ ...USER, consume: { rpd: 1, usd: 1 } })).rollback();
-    },
-  },
-  {
-    name: 'a refund by a settle of the other process',
-    run: async ({ there, token, model }) => {
-      await (await there.leases.resume(token)).settle({ tpd: 20 });
-      model.apply({ kind: 'settle', tpd: 20 });
-    },
-  },
-  {
-    name: 'an extension by the other process',
-    run: async ({ there, token, space }) => {
-      await (await there.leases.resume(token)).extend(HOUR_MS);
-      await space.clock.advance(HOUR_MS - 1);
-    },
-  },
-  {
-    name: 'a reclaim of another lease that has expired',
-    run: async ({ space, here, there, lease }) => {
-      await here.acquire({ ...USER, consume: { slots: 6 }, leaseTtlMs: 5_000 });
-      await lease.extend(HOUR_MS);
-      await space.clock.advance(6_000);
-      await (await there.acquire({ ...USER, consume: { slots: 6 } })).rollback();
-    },
-  },
-  {
-    name: 'a split of the shard that has the holder',
-    on: 'dynamodb',
-    run: async (scene) => {
-      const { world, space } = dynamoOf(scene);
-      await splitInto(4, world, space, USER);
-    },
-  },
-  {
-    name: 'a merge of the other shards',
-    on: 'dynamodb',
-    run: async (scene) => {
-      const { world, space } = dynamoOf(scene);
-      await splitInto(2, world, space, USER);
-      await scene.lease.extend(3 * HOUR_MS);
-      await scene.space.clock.advance(2 * HOUR_MS);
-      await sweep(world.table, { now: () => space.clock.now() });
-      expect(shapeOf(await space.shards(USER.entityId, USER.resource))).toBe('0/1');
-    },
-  },
-  {
-    name: 'a rebase of a balance that has become large',
-    on: 'dynamodb',
-    run: async (scene) => {
-      const { space, there } = scene;
-      const baseMs = async (): Promise<number> =>
-        (await dynamoOf(scene).space.shards(USER.entityId, USER.resource))[0]?.baseMs ?? 0;
-      const fast = Limit.custom('fast', { capacity: 1e12, refillAmount: 1e12, refillPeriodMs: 1_000 });
-      await there.config.setSystem({ limits: [...LIMITS, fast] });
-      const bases: number[] = [];
-      for (let count = 0; count < 3; count++) {
-        await space.clock.advance(10_000);
-        await (await there.acquire({ ...USER, consume: { fast: 1e12 } })).rollback();
-        bases.push(await baseMs());
-      }
-      expect(new Set(bases).size).toBeGreaterThan(1);
-    },
-  },
-  {
-    name: 'an eviction of idle buckets from memory',
-    on: 'memory',
-    run: async ({ there }) => {
-      const limits = [Limit.perSecond('idle', 1_000)];
-      for (let entity = 0; entity < 20_050; entity++) {
-        await there.acquire({ entityId: `idle-${entity}`, resource: 'r', consume: { idle: 0 }, limits });
-      }
-    },
-  },
-];
+const ALONE: readonly string[] = [USER.entityId];
+const BOTH: readonly string[] = [USER.entityId, 'team'];
 
 describe.each(STORES)('portable leases and every write path on %s', (name, start) => {
   let store: FeatureStore;
@@ -145,25 +48,36 @@ describe.each(STORES)('portable leases and every write path on %s', (name, start
   });
   afterAll(async () => store?.[Symbol.asyncDispose]());
 
-  const open = async (options = {}): Promise<Scene> => {
+  const open = async (options = {}, levels = ALONE): Promise<Scene> => {
     const space = await store.space();
     const [{ limiter: here }, { limiter: there }] = [
       await space.process({ limits: LIMITS, ...options }),
       await space.process({ limits: LIMITS, ...options }),
     ];
+    if (levels === BOTH) {
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: USER.entityId, parentId: 'team', cascade: true });
+    }
     const lease = await here.acquire(ASK);
-    return { space, here, there, lease, token: await lease.token(), model: new PortableModel(TAKEN) };
+    const balances = new DayBalances(space.clock.now());
+    return { space, here, there, lease, token: await lease.token(), model: new PortableModel(TAKEN), balances };
   };
-  const paths = PATHS.filter(({ on }) => on === undefined || on === name).map((path) => [path.name, path] as const);
+  const paths = PORTABLE_PATHS.filter(({ path }) => hasPath(name, path)).map((path) => [path.name, path] as const);
 
-  test.each(paths)('%s leaves the lease and its end exact', async (_, { run }) => {
+  const ofLevels = paths.flatMap(([path, row]) => [
+    [path, 'alone', ALONE, row] as const,
+    [path, 'with its parent', BOTH, row] as const,
+  ]);
+
+  test.each(ofLevels)('%s leaves the lease of an entity %s and its end exact', async (_, _level, levels, { run }) => {
     for (const end of ['commit', 'rollback'] as const) {
-      const scene = await open();
+      const scene = await open({}, levels);
+      await compare(scene, levels);
       await run(scene);
-      expect(await consumed(scene.there)).toMatchObject(scene.model.taken);
+      await compare(scene, levels);
       for (const limiter of [scene.there, scene.here]) await (await limiter.leases.resume(scene.token))[end]();
       scene.model.apply(end === 'commit' ? { kind: end, tpd: null } : { kind: end });
-      expect(await consumed(scene.there)).toMatchObject(scene.model.taken);
+      await compare(scene, levels);
     }
   });
 
@@ -175,18 +89,28 @@ describe.each(STORES)('portable leases and every write path on %s', (name, start
     await scene.lease.extend(6 * DAY_MS);
     await scene.lease.commit({ tpd: 900 });
     model.apply({ kind: 'commit', tpd: 900 });
+    await compare(scene);
     await run(quiet).catch((error: unknown) => expect(error).toMatchObject({ code: 'lease.closed' }));
     await (await there.leases.resume(token)).commit({ tpd: 900 });
     await expect((await there.leases.resume(token)).rollback()).rejects.toMatchObject({ code: 'lease.closed' });
-    expect(await consumed(there)).toMatchObject(model.taken);
+    await compare(scene);
   });
 
-  test('a reset gives the slots back, and a later end of the lease gives nothing back twice', async () => {
+  const losses = PORTABLE_LOSSES.map((loss) => [loss.name, loss] as const);
+
+  test.each(losses)('%s ends the holder, and a later end of the lease is exact', async (_, loss) => {
     for (const end of ['commit', 'rollback'] as const) {
-      const { here, there, token } = await open();
-      await here.buckets.reset(USER);
-      await (await there.leases.resume(token))[end]();
-      expect(await here.available(USER)).toEqual({ rpd: 100, tpd: 100_000, slots: 8 });
+      const scene = await open(loss.onExpiry === undefined ? {} : { onExpiry: loss.onExpiry });
+      await compare(scene);
+      await loss.run(scene);
+      await compare(scene);
+      const others = { rpd: 20, tpd: 20_000, slots: 0 };
+      await scene.here.acquire({ ...USER, consume: others });
+      scene.balances.takeForOthers(others);
+      await (await scene.there.leases.resume(scene.token))[end]();
+      // The caller has used what the expiry had given back.
+      if (end === 'commit' && loss.onExpiry === 'refund') Object.assign(scene.model.taken, { ...TAKEN, slots: 0 });
+      await compare(scene);
     }
   });
 

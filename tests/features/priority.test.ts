@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
 import type { Amounts } from '../../src/limiter/acquire/request.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { type Arena, Arenas, BUCKET, CELLS } from '../support/features/write-paths.js';
+import { type Arena, Arenas, BUCKET } from '../support/features/arenas.js';
+import { cellsOf } from '../support/features/write-paths.js';
 
 const arenas = new Arenas();
 afterAll(async () => arenas[Symbol.asyncDispose]());
@@ -38,18 +39,21 @@ async function expectReservedSlots({ limiter }: Arena): Promise<void> {
   expect(await granted(limiter, slots - above + 2, undefined, { slots: 1 })).toBe(slots - above);
 }
 
-test.each(CELLS)('after a %s on %s a class gets what is above its reserve, and no more', async (_, store, run) => {
-  const arena = await arenas.open(store, `!reserve.batch=${RESERVE}`);
-  await run(arena);
-  expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
-  await expectReserve(arena);
-  await expectReservedSlots(arena);
-});
+test.each(cellsOf('priority'))(
+  'after a %s on %s a class gets what is above its reserve, and no more',
+  async (_, store, run) => {
+    const arena = await arenas.open(store, `!reserve.batch=${RESERVE}`);
+    await run(arena);
+    expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
+    await expectReserve(arena);
+    await expectReservedSlots(arena);
+  },
+);
 
 test.each(['memory', 'file', 'dynamodb'] as const)(
   'production on %s loses no more to batch work than batch was granted above its reserve',
   async (store) => {
-    if (!CELLS.some(([, each]) => each === store)) return;
+    if (!cellsOf('priority').some(([, each]) => each === store)) return;
     /** Production asks for 2/3 of the rate; batch, if there is any, for three times the rate. */
     const play = async (withBatch: boolean) => {
       const { limiter, clock } = await arenas.open(store, `!reserve.batch=${RESERVE}`);
@@ -77,7 +81,7 @@ test.each(['memory', 'file', 'dynamodb'] as const)(
 test.each(['memory', 'file', 'dynamodb'] as const)(
   'production above the rate on %s loses exactly what batch was granted above its reserve',
   async (store) => {
-    if (!CELLS.some(([, each]) => each === store)) return;
+    if (!cellsOf('priority').some(([, each]) => each === store)) return;
     const play = async (withBatch: boolean) => {
       const { limiter, clock } = await arenas.open(store, `!reserve.batch=${RESERVE}`);
       const sum = { production: 0, batch: 0 };
@@ -103,7 +107,7 @@ test.each(['memory', 'file', 'dynamodb'] as const)(
 test.each(['memory', 'file', 'dynamodb'] as const)(
   'callers of one class that wait on %s are served in the order of their arrival, also beside the other class',
   async (store) => {
-    if (!CELLS.some(([, each]) => each === store)) return;
+    if (!cellsOf('priority').some(([, each]) => each === store)) return;
     const { limiter, clock } = await arenas.open(store, `!reserve.batch=${RESERVE}`);
     await limiter.acquire({ ...BUCKET, consume: { rpm: 60 } });
     const served: string[] = [];

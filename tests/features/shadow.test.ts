@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
-import { type Arena, Arenas, BUCKET, CELLS } from '../support/features/write-paths.js';
+import { type Arena, Arenas, BUCKET } from '../support/features/arenas.js';
+import { cellsOf } from '../support/features/write-paths.js';
 
 const arenas = new Arenas();
 afterAll(async () => arenas[Symbol.asyncDispose]());
@@ -19,17 +20,23 @@ async function expectShadow({ limiter, account }: Arena): Promise<void> {
   expect(await limiter.available(BUCKET)).toMatchObject({ rpm: tokens - room });
 }
 
-test.each(CELLS)('after a %s on %s a shadow takes what fits and reports the rest', async (_, store, run) => {
-  const arena = await arenas.open(store, '!shadow');
-  await run(arena);
-  expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
-  await expectShadow(arena);
-});
+test.each(cellsOf('shadow'))(
+  'after a %s on %s a shadow takes what fits and reports the rest',
+  async (_, store, run) => {
+    const arena = await arenas.open(store, '!shadow');
+    await run(arena);
+    expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
+    await expectShadow(arena);
+  },
+);
 
-test.each(CELLS)('after a %s on %s the limits of an entity with bypass are shadows', async (_, store, run) => {
-  const arena = await arenas.open(store, '');
-  await arena.limiter.entities.create({ id: BUCKET.entityId, bypass: true });
-  await run(arena);
-  expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
-  await expectShadow(arena);
-});
+test.each(cellsOf('bypass'))(
+  'after a %s on %s the limits of an entity with bypass are shadows',
+  async (_, store, run) => {
+    const arena = await arenas.open(store, '');
+    await arena.limiter.entities.create({ id: BUCKET.entityId, bypass: true });
+    await run(arena);
+    expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
+    await expectShadow(arena);
+  },
+);

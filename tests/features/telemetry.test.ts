@@ -79,14 +79,14 @@ class OwnCount {
     if (isDenied) {
       for (const { entityId, limit, exceeded } of decision.statuses) {
         const level = entityId === ask.entityId ? 'entity' : 'parent';
-        this.add('headgate.limit.verdicts', { limit: limit.name, level, exceeded });
+        this.add('headgate.limit.verdicts', { limit: limit.name, level, exceeded, refused: exceeded });
       }
     }
     if (!decision.granted) return;
     for (const limit of Object.keys(ask.consume)) {
-      this.add('headgate.limit.verdicts', { limit, level: 'entity', exceeded: false });
+      this.add('headgate.limit.verdicts', { limit, level: 'entity', exceeded: false, refused: false });
       if (limit === 'rpm' && ask.entityId !== 'solo') {
-        this.add('headgate.limit.verdicts', { limit, level: 'parent', exceeded: false });
+        this.add('headgate.limit.verdicts', { limit, level: 'parent', exceeded: false, refused: false });
       }
     }
   }

@@ -75,6 +75,7 @@ const BAD: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   (limiter) => limiter.leases.release('not an id'),
   (limiter) => limiter.audit.list({ entityId: '$SYSTEM' }),
   (limiter) => limiter.audit.list({ limit: 1.5 }),
+  (limiter) => limiter.audit.list({ order: never('newest') }),
 ];
 
 export function badCall(random: Random): Operation {

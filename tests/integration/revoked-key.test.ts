@@ -59,5 +59,5 @@ test('deleting the entity does not revoke the key, and a revoked key cannot be d
 
 test('the page on tenants has the command that revokes a key', () => {
   const page = readFileSync(new URL('../../docs/operate/multi-tenant.md', import.meta.url), 'utf8');
-  expect(page).toContain(`\nheadgate pause ${KEY} --forever --reason 'the key was leaked'\n`);
+  expect(page).toContain(`\n$ headgate pause ${KEY} --namespace acme --forever --reason 'the key was leaked'\n`);
 });

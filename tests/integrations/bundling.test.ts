@@ -1,3 +1,4 @@
+import { build } from 'esbuild';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -18,4 +19,21 @@ test('bundlers of applications leave the imports of optional packages alone: tho
     expect(comments).toContain('webpackIgnore: true');
     expect(comments).toContain('turbopackIgnore: true');
   }
+});
+
+test.each([
+  'client/index',
+  ...['express', 'fastify', 'fetch', 'hono', 'koa', 'lambda', 'next'].map((name) => `integrations/http/${name}`),
+])('%s is bundled for a runtime without the modules of node, also what it imports later', async (entry) => {
+  const { metafile } = await build({
+    entryPoints: [`${DIST}${entry}.js`],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    metafile: true,
+    logLevel: 'silent',
+  });
+  const external = Object.values(metafile.outputs).flatMap(({ imports }) => imports.filter((one) => one.external));
+  expect(external).toEqual([]);
 });

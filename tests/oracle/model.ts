@@ -12,6 +12,8 @@ export interface Part {
   readonly reservePermille?: number;
   /** Where the limit is short it is not taken, and refuses nothing. */
   readonly shadow?: true;
+  /** Only of slots that are given back: the lease whose end does so. */
+  readonly lease?: string;
 }
 
 /** The content of one write of a client, in this order: asks, those with less reserve first; debits; refunds. */
@@ -20,6 +22,8 @@ export interface Group {
   readonly asks: readonly (readonly Part[])[];
   readonly debits: readonly Part[];
   readonly refunds: readonly Part[];
+  /** The leases of the asks, where slots have holders. */
+  readonly leases?: readonly string[];
 }
 
 /**
@@ -63,14 +67,16 @@ export class Model {
     });
   }
 
-  /** Books the granted asks, whether they fitted or not. */
-  book(group: Group, granted: readonly boolean[]): void {
-    for (const [index, ask] of group.asks.entries()) {
-      if (granted[index] !== true) continue;
-      for (const { limit, milli } of takenOf(this.#tokens, ask)) this.#add(limit, -BigInt(milli));
-    }
+  /** Books the granted asks, whether they fitted or not. Returns what each ask has taken. */
+  book(group: Group, granted: readonly boolean[]): readonly (readonly Part[])[] {
+    const takenByAsk = group.asks.map((ask, index) => {
+      const taken = granted[index] === true ? takenOf(this.#tokens, ask) : [];
+      for (const { limit, milli } of taken) this.#add(limit, -BigInt(milli));
+      return taken;
+    });
     for (const { limit, milli } of group.debits) this.#add(limit, -BigInt(milli));
     for (const { limit, milli } of group.refunds) this.#add(limit, BigInt(milli));
+    return takenByAsk;
   }
 
   /** Settles by the old rule first. Held slots stay held. */

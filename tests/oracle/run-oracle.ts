@@ -14,6 +14,8 @@ export interface Findings {
   readonly underAdmitted: number;
   /** Describes the first step after which the balances of store and model differ. */
   readonly firstMismatch: string | null;
+  /** How many leases with slots have ended. */
+  readonly endedLeases: number;
 }
 
 /** Runs a scenario by the rules on a store and on the model, and reports where the two differ. */
@@ -31,6 +33,7 @@ export async function runOracle(
   let underAdmitted = 0;
   let firstMismatch: string | null = null;
   let pausedUntilMs = 0;
+  const held = scenario.leases === true ? new HeldSlots() : null;
 
   for (const [index, { client, afterMs, does }] of scenario.steps.entries()) {
     nowMs += afterMs;
@@ -45,16 +48,24 @@ export async function runOracle(
       pausedUntilMs = does.forMs === null ? 0 : Math.max(pausedUntilMs, nowMs + does.forMs);
       await clients.pause?.(does.forMs === null ? null : pausedUntilMs, nowMs);
     } else {
-      const group = groupOf(does, model, scenario.shadows);
+      const group = groupOf(does, model, held, scenario.shadows);
       const could = pausedUntilMs > nowMs ? group.asks.map(() => false) : model.fits(group.asks);
       const did = await clients.move(client, group, nowMs);
-      model.book(group, did);
+      const taken = model.book(group, did);
+      held?.note(group, taken, model.rates);
       overAdmitted += did.filter((granted, ask) => granted && could[ask] !== true).length;
       underAdmitted += could.filter((fitted, ask) => fitted && did[ask] !== true).length;
     }
     firstMismatch ??= await mismatch(model, store, nowMs, `after step ${index} (${does.kind} of client ${client})`);
   }
-  return { steps: scenario.steps.length, writes: store.writes(), overAdmitted, underAdmitted, firstMismatch };
+  return {
+    steps: scenario.steps.length,
+    writes: store.writes(),
+    overAdmitted,
+    underAdmitted,
+    firstMismatch,
+    endedLeases: held?.ended ?? 0,
+  };
 }
 
 function counted(store: ConditionalStore): ConditionalStore & { writes(): number } {
@@ -74,15 +85,51 @@ function sameKind(before: Rate, after: Rate): Rate {
   return before.refillPeriodMs === 0 ? { ...before, capacityMilli: after.capacityMilli } : after;
 }
 
+/** The slots of the open leases. */
+class HeldSlots {
+  readonly #held = new Map<string, Part>();
+  #leases = 0;
+  #ended = 0;
+
+  get ended(): number {
+    return this.#ended;
+  }
+
+  nextLease(): string {
+    return `lease-${(this.#leases += 1)}`;
+  }
+
+  /** The oldest open lease of the limit ends. Returns null if there is none. */
+  end(limit: number): Part | null {
+    for (const [lease, part] of this.#held) {
+      if (part.limit !== limit) continue;
+      this.#held.delete(lease);
+      this.#ended += 1;
+      return { ...part, lease, reserveMilli: 0 };
+    }
+    return null;
+  }
+
+  note({ leases = [] }: Group, taken: readonly (readonly Part[])[], rates: readonly Rate[]): void {
+    for (const [index, parts] of taken.entries()) {
+      const slots = parts.find(({ limit, milli }) => at(rates, limit).refillPeriodMs === 0 && milli > 0);
+      if (slots !== undefined) this.#held.set(at(leases, index), { ...slots });
+    }
+  }
+}
+
 /** Slots are never debited, and at most the held slots are given back. */
 function groupOf(
   does: Extract<ScenarioStep['does'], { kind: 'group' }>,
   model: Model,
+  leases: HeldSlots | null,
   shadows: ReadonlySet<number> = new Set(),
 ): Group {
   const part = ({ limit, permille }: Share): Part => {
     const { capacityMilli } = at(model.rates, limit);
-    return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n), reserveMilli: 0 };
+    const milli = Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n);
+    const isWhole = leases !== null && at(model.rates, limit).refillPeriodMs === 0;
+    return { limit, milli: isWhole ? Math.ceil(milli / 1_000) * 1_000 : milli, reserveMilli: 0 };
   };
   const leaving = (asked: Part, permille: number): Part => {
     const reserveMilli = part({ limit: asked.limit, permille }).milli;
@@ -93,6 +140,7 @@ function groupOf(
   const refund = (share: Share): Part => {
     const { limit, milli } = part(share);
     if (isRate(share)) return { limit, milli, reserveMilli: 0 };
+    if (leases !== null) return leases.end(limit) ?? { limit, milli: 0, reserveMilli: 0 };
     const given = Math.min(milli, at(held, limit));
     held[limit] = at(held, limit) - given;
     return { limit, milli: given, reserveMilli: 0 };
@@ -101,6 +149,7 @@ function groupOf(
     asks: does.asks.map((ask, index) => ask.map((share) => leaving(part(share), does.reserves?.[index] ?? 0))),
     debits: does.debits.filter(isRate).map(part),
     refunds: does.refunds.map(refund),
+    ...(leases === null ? {} : { leases: does.asks.map(() => leases.nextLease()) }),
   };
 }
 

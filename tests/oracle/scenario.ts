@@ -30,6 +30,8 @@ export interface Scenario {
   /** The limits that are shadows. Left out: none. */
   readonly shadows?: ReadonlySet<number>;
   readonly createdAtMs: EpochMs;
+  /** Slots are whole and have holders: only the end of a lease gives them back, and all of them. */
+  readonly leases?: boolean;
   readonly steps: readonly ScenarioStep[];
 }
 

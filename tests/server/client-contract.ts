@@ -1,6 +1,6 @@
 import type { AskBody, AvailableBody, DenialBody, GrantBody, StatusBody } from '../../src/client/client.js';
 import type { ProblemBody } from '../../src/client/http.js';
-import type { LeaseBody, LeaseOperations } from '../../src/client/remote-lease.js';
+import type { LeaseBody, LeaseMark, LeaseOperations } from '../../src/client/remote-lease.js';
 
 /** One object type for an intersection or an interface. What is optional stays so, without a possible `undefined`. */
 type Plain<T> = T extends readonly (infer Item)[]
@@ -31,7 +31,7 @@ type Answered<Operations, Id extends string, Status extends number = 200> =
 type Query<Operations, Id extends string> =
   OperationOf<Operations, Id> extends { readonly parameters: { readonly query: infer Asked } } ? Asked : 'no query';
 
-type OfLease<Kind extends keyof LeaseOperations> = LeaseOperations[Kind] & { readonly token: string };
+type OfLease<Kind extends keyof LeaseOperations> = LeaseOperations[Kind] & LeaseMark;
 
 interface Statuses {
   readonly statuses: readonly StatusBody[];

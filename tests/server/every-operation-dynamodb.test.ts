@@ -1,6 +1,7 @@
 import { type AttributeValue, DynamoDBClient, ScanCommand } from '@aws-sdk/client-dynamodb';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { parseSentFile } from '../../src/cli/limits/parse-sent-file.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { ENGINE } from '../support/dynamodb/world.js';
@@ -43,7 +44,11 @@ describe.skipIf(ENGINE.missing)(`a server on DynamoDB${ENGINE.note}`, () => {
         const table = `operations-${(tables += 1)}`;
         await createTable({ tableName: table, client });
         const { endpoint, region } = engine;
-        const opened = await requestServer({}, undefined, dynamodb({ table, endpoint, region }));
+        const opened = await requestServer(
+          { parseLimitsFile: parseSentFile },
+          undefined,
+          dynamodb({ table, endpoint, region }),
+        );
         await expectAnswers(opened, list, () => itemsOf(table), new Map());
         await opened.limiter.close();
       }),

@@ -5,7 +5,7 @@ import { deadlineIn } from '../../src/machine-time.js';
 import { readItem } from '../../src/backends/dynamodb/client/requests.js';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
 import { checkSchema, raiseVersion } from '../../src/backends/dynamodb/schema/schema.js';
-import { createVersionGate } from '../../src/backends/dynamodb/schema/gates.js';
+import { createVersionGate } from '../../src/backends/dynamodb/schema/version-gate.js';
 import { VERSION_KEY } from '../../src/backends/dynamodb/table/keys.js';
 import { Limit } from '../../src/core/limit.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
@@ -67,6 +67,24 @@ describe.skipIf(ENGINE.missing)(`clients of two versions on one table${ENGINE.no
     const raised = await space.open({ ...LIMITS, leaseSecrets: ['a secret of this test'] });
     await (await raised.acquire({ ...ASK, portable: true })).commit();
     expect(await raised.available(ASK)).toEqual({ rpm: 598 });
+  });
+
+  test('a table of version 1 refuses options of limits and bypasses, which an older client would not follow', async () => {
+    const limiter = await space.open(LIMITS);
+    const refused = { code: 'schema.mismatch', command: expect.stringMatching(/^headgate upgrade/) };
+    const options = [{ shadow: true }, { reserve: { batch: 0.3 } }, { warnAt: 0.8 }] as const;
+    const writeAll = options.map(
+      (one) => async () => limiter.config.setResource('gpt-4', { limits: [Limit.perHour('rpm', 600, one)] }),
+    );
+    for (const write of writeAll) await expect(write()).rejects.toMatchObject(refused);
+    await expect(limiter.entities.create({ id: 'user-1', bypass: true })).rejects.toMatchObject(refused);
+    await limiter.entities.create({ id: 'user-1' });
+    await expect(limiter.entities.update('user-1', { bypass: true })).rejects.toMatchObject(refused);
+    await limiter.config.setResource('gpt-4', { limits: [Limit.perHour('rpm', 600)] });
+    await putVersion(2);
+    const raised = await space.open(LIMITS);
+    await raised.config.setResource('gpt-4', { limits: [Limit.perHour('rpm', 600, { shadow: true })] });
+    await raised.entities.update('user-1', { bypass: true });
   });
 
   test('a new table has version 2 and refuses a client of version 1', async () => {

@@ -63,10 +63,20 @@ const AWS: readonly Row[] = [
     DYNAMODB,
     'A profile is used instead of credentials in the environment. It needs `@aws-sdk/credential-providers` or `@aws-sdk/client-dynamodb`.',
   ],
+  [
+    'AWS_CONFIG_FILE',
+    DYNAMODB,
+    'The file of profiles, in which `use_fips_endpoint` is looked for. Default: `~/.aws/config`.',
+  ],
+  ['AWS_SHARED_CREDENTIALS_FILE', DYNAMODB, 'The other file of profiles. Default: `~/.aws/credentials`.'],
   ['AWS_ENDPOINT_URL_DYNAMODB', DYNAMODB, 'The endpoint, if the address or the options name none.'],
   ['AWS_ENDPOINT_URL', DYNAMODB, 'The endpoint, if `AWS_ENDPOINT_URL_DYNAMODB` is not set.'],
   ['AWS_IGNORE_CONFIGURED_ENDPOINT_URLS', DYNAMODB, '`true`: both endpoint variables are ignored.'],
-  ['AWS_USE_FIPS_ENDPOINT', DYNAMODB, '`true`: the FIPS endpoint of the region.'],
+  [
+    'AWS_USE_FIPS_ENDPOINT',
+    DYNAMODB,
+    '`true`: the FIPS endpoint of the region. Default: `use_fips_endpoint` of the profile.',
+  ],
   ['AWS_USE_DUALSTACK_ENDPOINT', DYNAMODB, '`true`: the endpoint of the region for IPv4 and IPv6.'],
   [
     'AWS_LAMBDA_FUNCTION_NAME',

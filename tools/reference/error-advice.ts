@@ -67,7 +67,7 @@ export const ADVICE: Readonly<Record<keyof typeof ERRORS, Advice>> = {
   },
   'schema.mismatch': {
     thrown: 'SchemaMismatch',
-    meaning: 'Another version of Headgate wrote the store.',
+    meaning: 'Another version of Headgate wrote the store, or the table does not exist, or has no version record.',
     advice: 'Run the command that the message names. See [upgrading](../operate/upgrade.md).',
   },
   'backend.unavailable': {
@@ -91,7 +91,17 @@ export const ADVICE: Readonly<Record<keyof typeof ERRORS, Advice>> = {
     advice: 'Use a token of the role that [the operation](http.md) needs.',
   },
   'route.missing': { thrown: null, meaning: 'There is no such path.', advice: 'See [the HTTP API](http.md).' },
+  'route.method': {
+    thrown: null,
+    meaning: 'The path has other methods, which `Allow` lists.',
+    advice: 'See [the HTTP API](http.md).',
+  },
   'body.too-large': { thrown: null, meaning: 'The body of the request is too large.', advice: 'Send less at once.' },
+  'server.busy': {
+    thrown: null,
+    meaning: 'As many calls wait at the server as may (`--max-waiting`).',
+    advice: 'Ask without `wait`, or later.',
+  },
   'server.error': { thrown: null, meaning: 'The server failed.', advice: 'The log of the server has the cause.' },
 };
 

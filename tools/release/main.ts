@@ -38,7 +38,7 @@ if (reasons.length > 0 && !isDryRun) fail('Nothing was published.');
 
 step('2. Checks and tests');
 if (flags['skip-tests']) say('  SKIPPED by --skip-tests: a release runs them.');
-else for (const script of ['check', 'test', 'test:chaos']) run('npm', ['run', script]);
+else for (const script of ['check', 'test', 'test:chaos', 'docs:check', 'docs']) run('npm', ['run', script]);
 
 step('3. Licences of what is bundled');
 run('npx', ['vitest', 'run', 'tests/licenses.test.ts']);

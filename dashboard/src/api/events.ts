@@ -20,7 +20,16 @@ export interface Decision {
   readonly decidedBy: 'store' | 'deny-cache' | 'fallback' | 'open';
   readonly violations: readonly Violation[];
   readonly paused: PausedBy | null;
+  /** What a grant took of rates. */
+  readonly tokens: Readonly<Record<string, number>>;
   readonly durationMs: number;
+  /** Left out: the request may not wait. */
+  readonly waitedMs?: number;
+}
+
+export interface LeaseEnd {
+  readonly how: 'committed' | 'rolled-back' | 'expired';
+  readonly tokens: Readonly<Record<string, number>>;
 }
 
 /** What `GET /v1/events` sends. Types that are not listed are ignored. */
@@ -43,22 +52,11 @@ export type LiveEvent =
         readonly retryAfterMs: number | null;
       };
     }
+  | { readonly type: 'lease-end'; readonly data: LeaseEnd }
   | { readonly type: 'missed'; readonly data: { readonly count: number } };
 
-const KNOWN: ReadonlySet<string> = new Set<LiveEvent['type']>([
-  'decision',
-  'pause',
-  'resume',
-  'outage-begin',
-  'outage-end',
-  'config-change',
-  'provider-throttle',
-  'missed',
-]);
-
-/** null: the event is of a type that the dashboard does not show, or has no JSON. */
+/** null: it has no JSON. The reader ignores types that are not listed. */
 export function parseEvent(type: string, data: string): LiveEvent | null {
-  if (!KNOWN.has(type)) return null;
   try {
     return { type, data: JSON.parse(data) as unknown } as LiveEvent;
   } catch {

@@ -1,12 +1,12 @@
+import { noteServerTime } from './server-time.js';
+
 /** An answer that is an error: its status and its sentence. Status 0: the server did not answer. */
 export class ApiError extends Error {
   readonly status: number;
-  readonly code: string;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, message: string) {
     super(message);
     this.status = status;
-    this.code = code;
   }
 }
 
@@ -59,8 +59,9 @@ export class Api {
       });
     } catch (error) {
       signal?.throwIfAborted();
-      throw new ApiError(0, 'server.unreachable', `The server does not answer (${messageOf(error)})`);
+      throw new ApiError(0, `The server does not answer (${messageOf(error)})`);
     }
+    noteServerTime(response);
     if (!response.ok) throw await errorOf(response);
     return (await response.json()) as T;
   }
@@ -76,10 +77,10 @@ function addressOf(path: string, query: Query): string {
 
 async function errorOf(response: Response): Promise<ApiError> {
   try {
-    const { code, detail } = (await response.json()) as { readonly code: string; readonly detail: string };
-    return new ApiError(response.status, code, detail);
+    const { detail } = (await response.json()) as { readonly detail: string };
+    return new ApiError(response.status, detail);
   } catch {
-    return new ApiError(response.status, 'answer.unknown', `The server answered ${response.status}`);
+    return new ApiError(response.status, `The server answered ${response.status}`);
   }
 }
 

@@ -7,7 +7,8 @@ export type LiveState =
   | { readonly kind: 'connecting' }
   | { readonly kind: 'live' }
   | { readonly kind: 'polling' }
-  | { readonly kind: 'not connected'; readonly why: string };
+  /** `isFinal`: the server refuses this reader, and is not asked again. */
+  | { readonly kind: 'not connected'; readonly why: string; readonly isFinal: boolean };
 
 export interface LiveOptions {
   readonly api: Api;
@@ -47,9 +48,10 @@ async function keepListening(options: LiveOptions, stopped: AbortSignal): Promis
       throw new Error('The server has ended the stream');
     } catch (error) {
       if (stopped.aborted) return;
+      const isFinal = error instanceof ApiError && (error.status === 401 || error.status === 403);
+      options.onState({ kind: 'not connected', why: messageOf(error), isFinal });
+      if (isFinal) return;
       // A stream that begins and breaks at once would otherwise be asked for without a pause.
-      options.onState({ kind: 'not connected', why: messageOf(error) });
-      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return;
       await pause(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures) * (0.5 + Math.random()), stopped);
       failures = Math.min(failures + 1, 10);
     }

@@ -1,14 +1,26 @@
 import type { Api } from './http.js';
 import { readPages } from './http.js';
-import type { EffectiveView, EntityView, Page, StatusView } from './types.js';
+import type { BucketView, EffectiveView, EntityView, Page, PausedBy, StatusView, StoredPause } from './types.js';
 
 /** The longest chain of parents. */
 const MAX_CHAIN = 8;
 
 /** The record of an entity; null: it has none. */
-export async function readEntity(api: Api, id: string, signal?: AbortSignal): Promise<EntityView | null> {
+async function readEntity(api: Api, id: string, signal?: AbortSignal): Promise<EntityView | null> {
   const { items } = await api.get<Page<EntityView>>('/v1/entities', { id }, signal);
   return items[0] ?? null;
+}
+
+/** The stored pause of an entity, or with a resource that of its bucket. It may be over. */
+export async function readPause(
+  api: Api,
+  { entityId, resource }: Pick<PausedBy, 'entityId' | 'resource'>,
+  signal?: AbortSignal,
+): Promise<StoredPause | undefined> {
+  if (resource === null) return (await readEntity(api, entityId, signal))?.paused;
+  const query = { entityId, resource };
+  const { bucket } = await api.get<{ readonly bucket: BucketView | null }>('/v1/bucket', query, signal);
+  return bucket?.paused;
 }
 
 /** A level of the cascade. `record` null: the entity has no record. */
@@ -31,6 +43,12 @@ export async function readChain(
     next = record === null || (onlyCascade && !record.cascade) ? null : record.parentId;
   }
   return chain;
+}
+
+/** As far as the spending of the entity counts for its parents. */
+export function cascadeOf(chain: readonly ChainLink[]): readonly ChainLink[] {
+  const end = chain.findIndex(({ record }) => record?.cascade !== true);
+  return chain.slice(0, end === -1 ? undefined : end + 1);
 }
 
 export function readEffective(

@@ -20,8 +20,11 @@ export interface StatusView {
   readonly requested: number;
   readonly reserved?: number;
   readonly shadow?: true;
+  readonly near?: true;
   readonly exceeded: boolean;
   readonly retryAfterMs: number | null;
+  /** The pause that refuses every ask of the entity on the resource, at whichever level it is. */
+  readonly paused?: PausedBy;
 }
 
 /** A stored pause, which may have ended. `until` null: until it is resumed. */
@@ -146,14 +149,12 @@ export interface SessionView {
 export type AskResult =
   | {
       readonly granted: true;
-      readonly lease: { readonly id: string; readonly token: string | null; readonly expiresAt: string | null };
+      readonly lease: { readonly id: string; readonly token: string | null };
       readonly statuses: readonly StatusView[];
-      readonly decidedBy: string;
+      readonly decidedBy?: string;
     }
   | {
       readonly granted: false;
-      readonly status: number;
-      readonly code: string;
       readonly detail: string;
       readonly reason?: string;
       readonly retryAfterMs?: number | null;

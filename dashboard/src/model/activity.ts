@@ -1,15 +1,19 @@
 import type { Decision, LiveEvent } from '../api/events.js';
-import type { PausedBy } from '../api/types.js';
-import { formatDuration } from './format.js';
+import { Denials } from './denials.js';
 import { Durations } from './durations.js';
 import { LastItems } from './last-items.js';
+import { nameOfLevel } from './levels.js';
+import { PauseList } from './pause-list.js';
 import { SecondRing } from './second-ring.js';
+import { Settlements } from './settlements.js';
+import { Throttles } from './throttles.js';
 import { RecentTopK } from './top-k.js';
 
 const HISTORY_SECONDS = 300;
 const TOP_SIZE = 512;
 const WINDOW_MS = 30_000;
-const MAX_PAUSES = 100;
+/** Calls that wait are fewer than decisions. */
+const WAITS_WINDOW_MS = 300_000;
 const RECENT = 50;
 
 /** Who was refused, by which limit of which level. `limit` null: a pause refused. */
@@ -29,13 +33,8 @@ export interface Caller {
 
 export interface Change {
   readonly atMs: number;
-  readonly type: 'pause' | 'resume' | 'config-change' | 'provider-throttle' | 'outage-begin' | 'outage-end';
+  readonly type: 'pause' | 'resume' | 'config-change' | 'outage-begin' | 'outage-end';
   readonly text: string;
-}
-
-export interface Denial {
-  readonly atMs: number;
-  readonly decision: Decision;
 }
 
 /** What the events of a server say, in memory of a fixed size. It is mutable: a page reads it once for each drawing. */
@@ -47,17 +46,26 @@ export class Activity {
   readonly refusals = new RecentTopK<Refusal>(TOP_SIZE, WINDOW_MS);
   readonly refusedCallers = new RecentTopK<Caller>(TOP_SIZE, WINDOW_MS);
   readonly allowedCallers = new RecentTopK<Caller>(TOP_SIZE, WINDOW_MS);
-  readonly durations = new Durations();
+  readonly durations = new Durations(WINDOW_MS);
+  /** Of the calls that had to wait. */
+  readonly waits = new Durations(WAITS_WINDOW_MS);
+  readonly settlements = new Settlements();
   readonly changes = new LastItems<Change>(RECENT);
-  readonly #pauses = new Map<string, PausedBy>();
-  #watched: { readonly entityId: string; readonly denials: LastItems<Denial> } | null = null;
+  /** The pauses that this server has made or met since the page is connected. */
+  readonly pauses = new PauseList();
+  readonly throttles = new Throttles();
+  readonly denials = new Denials();
   readonly #startMs: number;
   /** The seconds in which the page was not connected, so that their counts are not known. */
   readonly #unknown = new SecondRing(HISTORY_SECONDS);
   #lostMs: number | null = null;
   /** Events that the server could not send to this page. */
   missed = 0;
-  outage: { readonly sinceMs: number; readonly error: string } | null = null;
+  /**
+   * null: the store answers. undefined: not known, because nothing has said so since the page is connected. `error` null: the
+   * outage began before.
+   */
+  outage: { readonly sinceMs: number; readonly error: string | null } | null | undefined;
 
   constructor(startMs: number) {
     this.#startMs = startMs;
@@ -68,17 +76,22 @@ export class Activity {
     return Math.min(HISTORY_SECONDS - 1, Math.max(60, Math.ceil((atMs - this.#startMs) / 1_000)));
   }
 
-  /** The connection is lost: counts from now on are not known. */
+  /** The connection is lost: what happens from now on is not known. */
   lose(atMs: number): void {
     this.#lostMs ??= atMs;
+    this.outage = undefined;
   }
 
-  /** Events arrive again. */
-  regain(atMs: number): void {
-    if (this.#lostMs === null) return;
+  /**
+   * Events arrive again. What ended meanwhile was not reported: the server may be a new one. True if they were lost: then the
+   * pauses are to be checked.
+   */
+  regain(atMs: number): boolean {
+    if (this.#lostMs === null) return false;
     const fromMs = Math.max(this.#lostMs, atMs - HISTORY_SECONDS * 1_000);
     for (let at = Math.floor(fromMs / 1_000); at <= Math.floor(atMs / 1_000); at++) this.#unknown.add(at * 1_000, 1);
     this.#lostMs = null;
+    return true;
   }
 
   /** The counts of the last whole seconds, oldest first. null: not known, because the page was not open or not connected. */
@@ -86,7 +99,7 @@ export class Activity {
     const unknown = this.#unknown.read(atMs);
     const firstSecond = Math.floor(atMs / 1_000) - unknown.length;
     const openedAt = Math.floor(this.#startMs / 1_000);
-    const lostAt = this.#lostMs === null ? Number.POSITIVE_INFINITY : Math.floor(this.#lostMs / 1_000);
+    const lostAt = this.#lostMs === null ? Infinity : Math.floor(this.#lostMs / 1_000);
     return ring
       .read(atMs)
       .map((count, at) => {
@@ -108,12 +121,12 @@ export class Activity {
         this.#decide(event.data, atMs);
         return;
       case 'pause':
-        this.#pause(event.data);
-        this.#change(atMs, event.type, `${nameOf(event.data)}: ${event.data.reason}`);
+        this.pauses.add(event.data);
+        this.#change(atMs, event.type, `${nameOfLevel(event.data)}: ${event.data.reason}`);
         return;
       case 'resume':
-        this.#pauses.delete(keyOf(event.data));
-        this.#change(atMs, event.type, nameOf(event.data));
+        this.pauses.end(event.data);
+        this.#change(atMs, event.type, nameOfLevel(event.data));
         return;
       case 'outage-begin':
         this.outage = { sinceMs: atMs, error: event.data.error };
@@ -124,56 +137,42 @@ export class Activity {
         this.#change(atMs, event.type, '');
         return;
       case 'config-change':
-        this.#change(atMs, event.type, nameOf(event.data));
+        this.#change(atMs, event.type, nameOfLevel(event.data));
         return;
       case 'provider-throttle':
-        this.#change(atMs, event.type, `${nameOf(event.data)}: ${throttleText(event.data)}`);
+        this.throttles.add(event.data, atMs);
+        return;
+      case 'lease-end':
+        this.settlements.end(event.data);
         return;
       case 'missed':
         this.missed += event.data.count;
     }
   }
 
-  /** Keeps the last denials of one entity. */
-  watch(entityId: string): void {
-    if (this.#watched?.entityId !== entityId) this.#watched = { entityId, denials: new LastItems(RECENT) };
-  }
-
-  denialsOf(entityId: string): readonly Denial[] {
-    return this.#watched?.entityId === entityId ? this.#watched.denials.newest() : [];
-  }
-
-  /** The pauses that this server has made or met, without those that have ended. */
-  pausesAt(atMs: number): readonly PausedBy[] {
-    return [...this.#pauses.values()].filter(({ until }) => until === null || Date.parse(until) > atMs);
-  }
-
   #decide(decision: Decision, atMs: number): void {
-    const { entityId, resource, granted, decidedBy, paused } = decision;
+    const { entityId, resource, granted, decidedBy, paused, waitedMs = 0 } = decision;
     (granted ? this.granted : this.denied).add(atMs, 1);
-    if (decidedBy === 'fallback' || decidedBy === 'open') this.degraded.add(atMs, 1);
-    this.durations.add(decision.durationMs);
+    const isDegraded = decidedBy === 'fallback' || decidedBy === 'open';
+    if (isDegraded) this.degraded.add(atMs, 1);
+    // Only an outage that opens the breaker has events. A shorter one begins and ends with decisions.
+    if (typeof this.outage?.error !== 'string' && decidedBy !== 'deny-cache') {
+      this.outage = isDegraded ? (this.outage ?? { sinceMs: atMs, error: null }) : null;
+    }
+    this.durations.add(atMs, decision.durationMs);
+    if (waitedMs > 0) this.waits.add(atMs, waitedMs);
     const caller = `${entityId}\n${resource}`;
     if (granted) {
       this.allowedCallers.add(atMs, caller, { entityId, resource });
+      this.settlements.add('reserved', decision.tokens);
       return;
     }
     this.refusedCallers.add(atMs, caller, { entityId, resource });
-    if (paused !== null) this.#pause(paused);
+    if (paused !== null) this.pauses.add(paused);
     for (const refusal of refusalsOf(decision)) {
       this.refusals.add(atMs, `${caller}\n${refusal.limit ?? ''}\n${refusal.level}`, refusal);
     }
-    if (this.#watched?.entityId === entityId) this.#watched.denials.add({ atMs, decision });
-  }
-
-  #pause(paused: PausedBy): void {
-    const key = keyOf(paused);
-    this.#pauses.delete(key);
-    this.#pauses.set(key, paused);
-    for (const oldest of this.#pauses.keys()) {
-      if (this.#pauses.size <= MAX_PAUSES) break;
-      this.#pauses.delete(oldest);
-    }
+    this.denials.add({ atMs, decision });
   }
 
   #change(atMs: number, type: Change['type'], text: string): void {
@@ -184,30 +183,7 @@ export class Activity {
 function refusalsOf({ entityId, resource, reason, retryAfterMs, violations, paused }: Decision): Refusal[] {
   const caller = { entityId, resource, reason: reason ?? 'denied' };
   if (violations.length === 0) return [{ ...caller, limit: null, level: paused?.entityId ?? entityId, retryAfterMs }];
-  return violations.map((one) => ({
-    ...caller,
-    limit: one.limit,
-    level: one.entityId,
-    retryAfterMs: one.retryAfterMs,
-  }));
-}
-
-function throttleText(data: Extract<LiveEvent, { readonly type: 'provider-throttle' }>['data']): string {
-  const { dimension, retryAfterMs } = data;
-  const wait = retryAfterMs === null ? 'no wait stated' : `for ${formatDuration(retryAfterMs)}`;
-  return dimension === null ? wait : `${dimension}, ${wait}`;
-}
-
-interface Named {
-  readonly entityId: string | null;
-  readonly resource: string | null;
-}
-
-function keyOf({ entityId, resource }: Named): string {
-  return `${entityId ?? ''}\n${resource ?? ''}`;
-}
-
-function nameOf({ entityId, resource }: Named): string {
-  if (entityId === null) return resource === null ? 'the system' : `every entity on ${resource}`;
-  return resource === null ? entityId : `${entityId} on ${resource}`;
+  return violations.map(({ limit, entityId: level, retryAfterMs: waitMs }) => {
+    return { ...caller, limit, level, retryAfterMs: waitMs };
+  });
 }

@@ -1,4 +1,5 @@
 import type { UsageView } from '../api/types.js';
+import { limitsIn, valueOf } from './usage-series.js';
 
 /** A spreadsheet would run a cell that begins with one of these as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
@@ -10,7 +11,7 @@ function cell(value: string): string {
 
 /** Usage as CSV (RFC 4180): one row for each entity and window, one column for each limit. */
 export function usageCsv(usage: readonly UsageView[]): string {
-  const limits = [...new Set(usage.flatMap(({ tokens }) => Object.keys(tokens)))].toSorted();
+  const limits = limitsIn(usage);
   const head = ['entity', 'resource', 'window', 'start', 'end', ...limits, 'acquires', 'expired'];
   const rows = usage.map((one) => [
     cell(one.entityId),
@@ -18,7 +19,7 @@ export function usageCsv(usage: readonly UsageView[]): string {
     one.window,
     one.windowStart,
     one.windowEnd,
-    ...limits.map((name) => String((Object.hasOwn(one.tokens, name) ? one.tokens[name] : undefined) ?? 0)),
+    ...limits.map((name) => String(valueOf(one, name))),
     String(one.acquires),
     String(one.expired),
   ]);

@@ -1,35 +1,34 @@
+import { formatCount, formatDuration } from '../../../src/visualize/format.js';
+
 export { formatCount, formatDuration } from '../../../src/visualize/format.js';
 
-/** A rate with one decimal below 10. */
+/** The edge that a duration does not exceed; `Infinity`: it is above the last one; null: none is known. */
+export function formatAtMost(durationMs: number | null): string {
+  if (durationMs === null) return '–';
+  if (durationMs === Infinity) return '> 60 s';
+  return durationMs === 0 ? '< 1 ms' : `≤ ${formatDuration(durationMs)}`;
+}
+
+/** A rate with at most one decimal. */
 export function formatRate(perSecond: number): string {
-  return perSecond < 10 && perSecond !== Math.round(perSecond) ? perSecond.toFixed(1) : String(Math.round(perSecond));
+  return formatCount(Math.round(perSecond * 10) / 10);
 }
 
-/** `12,345` as `12.3k`: for the axes of charts. */
+const SHORT = new Intl.NumberFormat('en', { notation: 'compact' });
+
+/** `12,345` as `12K`: for the axes of charts. */
 export function formatShort(value: number): string {
-  const size = Math.abs(value);
-  if (size >= 1e9) return `${trim(value / 1e9)}G`;
-  if (size >= 1e6) return `${trim(value / 1e6)}M`;
-  if (size >= 1e3) return `${trim(value / 1e3)}k`;
-  return trim(value);
+  return SHORT.format(value);
 }
 
-function trim(value: number): string {
-  return String(Math.round(value * 10) / 10);
-}
-
-const pad = (value: number): string => String(value).padStart(2, '0');
-
-/** The time of day in the reader's time zone, to the second. */
+/** The time of day in the reader's time zone, to the second. The Swedish form is that of ISO 8601. */
 export function formatClock(atMs: number): string {
-  const at = new Date(atMs);
-  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+  return new Date(atMs).toLocaleTimeString('sv');
 }
 
 /** Date and time in the reader's time zone. */
 export function formatTime(atMs: number): string {
-  const at = new Date(atMs);
-  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())} ${formatClock(atMs)}`;
+  return new Date(atMs).toLocaleString('sv');
 }
 
 /** A window of usage, which begins in UTC: an hour, a day or a month. */
@@ -44,12 +43,7 @@ export function formatValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** How long ago, to the second. */
+/** How long ago, at least a second. */
 export function formatAge(sinceMs: number, nowMs: number): string {
-  const seconds = Math.max(0, Math.floor((nowMs - sinceMs) / 1_000));
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return formatDuration(Math.max(1, Math.floor((nowMs - sinceMs) / 1_000)) * 1_000);
 }

@@ -21,11 +21,9 @@ const SLOTS: LimitView = {
 
 test('a gauge shows what is used, and when the capacity is available again', () => {
   expect(gaugeOf(RATE, 450)).toMatchObject({
-    used: 150,
     usedShare: 0.25,
     debt: 0,
     level: 'calm',
-    fullInMs: 15_000,
     summary: '150 of 600 used, full again in 15 s',
   });
   expect([gaugeOf(RATE, 150).level, gaugeOf(RATE, 0).level]).toEqual(['high', 'full']);
@@ -33,18 +31,16 @@ test('a gauge shows what is used, and when the capacity is available again', () 
 
 test('debt fills the bar, is named, and counts in the time until full', () => {
   expect(gaugeOf(RATE, -300)).toMatchObject({
-    used: 600,
     usedShare: 1,
     debt: 300,
     debtShare: 0.5,
     level: 'full',
-    fullInMs: 90_000,
     summary: '600 of 600 used, 300 in debt, full again in 1 min 30 s',
   });
 });
 
 test('slots return when leases end, so that there is no time until full', () => {
-  expect(gaugeOf(SLOTS, 1)).toMatchObject({ fullInMs: null, summary: '2 of 3 slots used' });
+  expect(gaugeOf(SLOTS, 1)).toMatchObject({ summary: '2 of 3 slots used' });
   expect(timeUntilFull(SLOTS, 3)).toBe(0);
 });
 

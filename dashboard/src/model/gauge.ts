@@ -1,11 +1,11 @@
 import type { LimitView, StoredPause } from '../api/types.js';
 import { formatCount, formatDuration } from './format.js';
+import { holdsSlots } from './limit-kind.js';
 
 /** What the bar of one limit shows. Shares are of the capacity, from 0 to 1. */
 export interface GaugeView {
   readonly name: string;
   readonly text: string;
-  readonly used: number;
   readonly usedShare: number;
   /** Tokens below zero; 0: none. */
   readonly debt: number;
@@ -14,21 +14,19 @@ export interface GaugeView {
   /** Where the part begins that each priority class must leave. */
   readonly reserves: readonly { readonly priority: string; readonly fromShare: number; readonly tokens: number }[];
   readonly isShadow: boolean;
-  /** 0: full. null: it does not refill by itself. */
-  readonly fullInMs: number | null;
   /** The numbers in words: also for screen readers. */
   readonly summary: string;
 }
 
 const HIGH_SHARE = 0.75;
 
-/** `configured`: the limit with its options, which no bucket stores. */
+/** `configured`: the limit with its options, which no bucket has. */
 export function gaugeOf(limit: LimitView, available: number | null, configured: LimitView = limit): GaugeView {
-  const { name, capacity, kind } = limit;
+  const { name, capacity } = limit;
   const isShadow = configured.shadow === true;
   const common = { name, text: configured.text, isShadow };
   if (capacity === null || available === null) {
-    const calm = { used: 0, usedShare: 0, debt: 0, debtShare: 0, reserves: [], fullInMs: 0 } as const;
+    const calm = { usedShare: 0, debt: 0, debtShare: 0, reserves: [] } as const;
     return { ...common, ...calm, level: 'unlimited', summary: 'unlimited' };
   }
   const used = Math.max(0, capacity - Math.max(0, available));
@@ -38,7 +36,6 @@ export function gaugeOf(limit: LimitView, available: number | null, configured: 
   const isFull = available <= 0;
   return {
     ...common,
-    used,
     usedShare,
     debt,
     debtShare: capacity === 0 ? 0 : Math.min(1, debt / capacity),
@@ -46,10 +43,9 @@ export function gaugeOf(limit: LimitView, available: number | null, configured: 
     reserves: Object.entries(configured.reserve ?? {}).map(([priority, share]) => ({
       priority,
       fromShare: 1 - share,
-      tokens: kind === 'concurrent' ? Math.ceil(capacity * share) : capacity * share,
+      tokens: holdsSlots(limit) ? Math.ceil(capacity * share) : capacity * share,
     })),
-    fullInMs,
-    summary: summaryOf(used, capacity, debt, kind, fullInMs),
+    summary: summaryOf(used, capacity, debt, holdsSlots(limit) ? ' slots' : '', fullInMs),
   };
 }
 
@@ -60,8 +56,7 @@ export function timeUntilFull({ kind, capacity, refillAmount, refillPeriodMs }: 
   return Math.ceil(((capacity - available) / refillAmount) * refillPeriodMs);
 }
 
-function summaryOf(used: number, capacity: number, debt: number, kind: string, fullInMs: number | null): string {
-  const unit = kind === 'concurrent' ? ' slots' : '';
+function summaryOf(used: number, capacity: number, debt: number, unit: string, fullInMs: number | null): string {
   const owed = debt > 0 ? `, ${formatCount(debt)} in debt` : '';
   const full = fullInMs === null || fullInMs === 0 ? '' : `, full again in ${formatDuration(fullInMs)}`;
   return `${formatCount(used)} of ${formatCount(capacity)}${unit} used${owed}${full}`;

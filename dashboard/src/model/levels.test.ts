@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Level, LevelView } from '../api/types.js';
-import { affectedBy, changesOf, kindOf, levelsOf, parseLimitLines } from './levels.js';
+import { affectedBy, changesOf, kindOf, levelsOf, nameOfLevel, parseLimitLines } from './levels.js';
 
 const limit = {
   name: 'rpm',
@@ -30,7 +30,7 @@ test('a change concerns the entities for which no stronger level has limits', ()
   expect(affectedBy({ entityId: 'a', resource: 'gpt' }, ALL).exceptions).toEqual([]);
   expect(affectedBy({ entityId: 'a' }, ALL).exceptions).toEqual(['a on gpt', 'a on other']);
   expect(affectedBy({ resource: 'gpt' }, ALL).exceptions).toEqual(['a on gpt', 'b']);
-  expect(affectedBy({}, ALL).exceptions).toEqual(['a on gpt', 'a on other', 'b', 'gpt']);
+  expect(affectedBy({}, ALL).exceptions).toEqual(['a on gpt', 'a on other', 'b', 'every entity on gpt']);
 });
 
 test('limits are compared by their name', () => {
@@ -42,9 +42,22 @@ test('limits are compared by their name', () => {
 });
 
 test('typed limits are separated by lines, spaces or commas', () => {
-  expect(parseLimitLines(' rpm:1/min\n\ntpm:2/min, slots:1/concurrent ')).toEqual([
-    'rpm:1/min',
-    'tpm:2/min',
-    'slots:1/concurrent',
+  const limits = ['rpm:1/min', 'tpm:2/min', 'slots:1/concurrent'];
+  expect(parseLimitLines(' rpm:1/min\n\ntpm:2/min, slots:1/concurrent ')).toEqual({ limits, wrong: [] });
+});
+
+test('words that are no limits are named, and every form of a limit is one', () => {
+  const forms = 'tpm:10000/min:50000 jobs:500/90s rpm:1/sec x:unlimited tpm:9/day@3!reserve.batch=0.3!shadow';
+  expect(parseLimitLines(forms).wrong).toEqual([]);
+  expect(parseLimitLines('foo rpm:abc rpm:6 rpm:6/week rpm:1/min').wrong).toEqual([
+    'foo',
+    'rpm:abc',
+    'rpm:6',
+    'rpm:6/week',
   ]);
+});
+
+test('a level says whom it concerns, so that an entity and a resource of the same name differ', () => {
+  const levels: Level[] = [{ entityId: 'gpt' }, { resource: 'gpt' }, { entityId: 'a', resource: 'gpt' }, {}];
+  expect(levels.map(nameOfLevel)).toEqual(['gpt', 'every entity on gpt', 'a on gpt', 'the system']);
 });

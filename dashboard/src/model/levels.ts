@@ -1,4 +1,4 @@
-import type { Level, LevelView } from '../api/types.js';
+import type { Level, LevelView, PausedBy } from '../api/types.js';
 
 export type LevelKind = 'entity and resource' | 'entity default' | 'resource' | 'system';
 
@@ -7,9 +7,20 @@ export function kindOf({ entityId, resource }: Level): LevelKind {
   return resource === undefined ? 'system' : 'resource';
 }
 
-export function nameOfLevel({ entityId, resource }: Level): string {
-  if (entityId !== undefined) return resource === undefined ? entityId : `${entityId} on ${resource}`;
-  return resource ?? 'system';
+interface Named {
+  readonly entityId?: string | null;
+  readonly resource?: string | null;
+}
+
+/** Whom a level concerns, in words: an entity and a resource may have the same name. */
+export function nameOfLevel({ entityId = null, resource = null }: Named): string {
+  if (entityId !== null) return resource === null ? entityId : `${entityId} on ${resource}`;
+  return resource === null ? 'the system' : `every entity on ${resource}`;
+}
+
+/** What a pause stops, in words. */
+export function nameOfPaused({ entityId, resource }: Pick<PausedBy, 'entityId' | 'resource'>): string {
+  return `${entityId} on ${resource ?? 'every resource'}`;
 }
 
 /** The four levels of an entity on a resource: the first one that has limits applies. */
@@ -89,7 +100,13 @@ function byName(texts: readonly string[]): Map<string, string> {
   return new Map(texts.map((text) => [text.split(':')[0] ?? text, text]));
 }
 
-/** The limits that were typed: one for each line or word. */
-export function parseLimitLines(text: string): string[] {
-  return text.split(/[\s,]+/).filter((word) => word !== '');
+const LIMIT = /^[^:]+:(?:unlimited|\d+\/(?:concurrent|\d*(?:m?s|sec|min|hour|day)))\b/;
+
+/** The limits that were typed, one for each line or word, and the words that are none. The server checks the rest of each limit. */
+export function parseLimitLines(text: string): {
+  readonly limits: readonly string[];
+  readonly wrong: readonly string[];
+} {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '');
+  return { limits: words, wrong: words.filter((word) => !LIMIT.test(word)) };
 }

@@ -1,24 +1,42 @@
-import type { BucketView } from '../api/types.js';
+import type { BucketView, LeaseView } from '../api/types.js';
+import { holdsSlots } from './limit-kind.js';
 
-/** The slots of one limit of a resource, over the buckets that were read. */
-export interface SlotSum {
+/** The slots of one limit of one bucket. */
+export interface SlotUse {
+  readonly entityId: string;
   readonly resource: string;
   readonly limit: string;
   readonly used: number;
   readonly capacity: number;
 }
 
-/** The slots in use, over the buckets that use any. */
-export function sumSlots(buckets: readonly BucketView[]): SlotSum[] {
-  const sums = new Map<string, SlotSum>();
-  for (const { resource, limits } of buckets) {
-    for (const { limit, available } of limits) {
-      if (limit.kind !== 'concurrent' || limit.capacity === null || available === null || available >= limit.capacity)
-        continue;
-      const key = `${resource}\n${limit.name}`;
-      const sum = sums.get(key) ?? { resource, limit: limit.name, used: 0, capacity: 0 };
-      sums.set(key, { ...sum, used: sum.used + limit.capacity - available, capacity: sum.capacity + limit.capacity });
-    }
+/**
+ * The slots that are in use, those of the fullest limit first. They are not added up: a lease that cascades has a slot in the
+ * bucket of each of its levels.
+ */
+export function fullestSlots(buckets: readonly BucketView[]): SlotUse[] {
+  return buckets
+    .flatMap(({ entityId, resource, limits }) =>
+      limits.flatMap(({ limit, available }) => {
+        const { name, capacity } = limit;
+        const isUsed = holdsSlots(limit) && capacity !== null && available !== null && available < capacity;
+        return isUsed ? [{ entityId, resource, limit: name, used: capacity - available, capacity }] : [];
+      }),
+    )
+    .toSorted((a, b) => b.used / b.capacity - a.used / a.capacity);
+}
+
+type BucketName = Pick<LeaseView, 'entityId' | 'resource'>;
+
+/** The buckets with the most leases, at most `count` of them. */
+export function busiestBuckets(leases: readonly LeaseView[], count: number): readonly BucketName[] {
+  const found = new Map<string, { readonly bucket: BucketName; leases: number }>();
+  for (const { entityId, resource } of leases) {
+    const key = `${entityId}\n${resource}`;
+    const known = found.get(key) ?? { bucket: { entityId, resource }, leases: 0 };
+    known.leases += 1;
+    found.set(key, known);
   }
-  return [...sums.values()];
+  const sorted = [...found.values()].toSorted((a, b) => b.leases - a.leases);
+  return sorted.slice(0, count).map(({ bucket }) => bucket);
 }

@@ -1,4 +1,6 @@
-/** A counted key, with the detail that was seen last. `errorAtMost`: by how much the count may be too high. */
+import { Windows } from './windows.js';
+
+/** A key with the detail that was seen last. It was seen at least `count` times, and at most `errorAtMost` times more. */
 export interface Counted<T> {
   readonly key: string;
   readonly count: number;
@@ -33,18 +35,10 @@ export class TopK<T> {
   entries(): Counted<T>[] {
     return this.#keys.map((key, slot) => ({
       key,
-      count: this.#counts[slot] ?? 0,
+      count: (this.#counts[slot] ?? 0) - (this.#errors[slot] ?? 0),
       errorAtMost: this.#errors[slot] ?? 0,
       detail: this.#details[slot] as T,
     }));
-  }
-
-  clear(): void {
-    this.#slots.clear();
-    this.#keys.length = 0;
-    this.#details.length = 0;
-    this.#counts.fill(0);
-    this.#errors.fill(0);
   }
 
   /** A slot for a new key: a free one, or that of the least frequent key, whose count the new key inherits. */
@@ -68,29 +62,30 @@ export class TopK<T> {
   }
 }
 
+export interface Top<T> {
+  /** The most frequent first. */
+  readonly rows: readonly Counted<T>[];
+  /** There are other keys, of which the counts are not known well enough to be shown. */
+  readonly hasOthers: boolean;
+}
+
 /** The most frequent keys of the last one to two windows. */
 export class RecentTopK<T> {
-  readonly #windowMs: number;
-  #current: TopK<T>;
-  #previous: TopK<T>;
-  #window = 0;
+  readonly #windows: Windows<TopK<T>>;
 
   constructor(size: number, windowMs: number) {
-    this.#windowMs = windowMs;
-    this.#current = new TopK(size);
-    this.#previous = new TopK(size);
+    this.#windows = new Windows(windowMs, () => new TopK(size));
   }
 
   add(atMs: number, key: string, detail: T): void {
-    this.#roll(atMs);
-    this.#current.add(key, detail);
+    this.#windows.at(atMs)[0].add(key, detail);
   }
 
-  /** The `count` most frequent, the most frequent first. */
-  top(atMs: number, count: number): Counted<T>[] {
-    this.#roll(atMs);
-    const merged = new Map(this.#previous.entries().map((entry) => [entry.key, entry]));
-    for (const entry of this.#current.entries()) {
+  /** At most `size` keys. One of which most may be the count of other keys, whose place it took, is left out. */
+  top(atMs: number, size: number): Top<T> {
+    const [current, previous] = this.#windows.at(atMs);
+    const merged = new Map(previous.entries().map((entry) => [entry.key, entry]));
+    for (const entry of current.entries()) {
       const before = merged.get(entry.key);
       merged.set(entry.key, {
         ...entry,
@@ -98,16 +93,8 @@ export class RecentTopK<T> {
         errorAtMost: entry.errorAtMost + (before?.errorAtMost ?? 0),
       });
     }
-    return [...merged.values()].toSorted((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1)).slice(0, count);
-  }
-
-  #roll(atMs: number): void {
-    const window = Math.floor(atMs / this.#windowMs);
-    if (window <= this.#window) return;
-    const [current, previous] = [this.#current, this.#previous];
-    previous.clear();
-    if (window > this.#window + 1) current.clear();
-    [this.#current, this.#previous] = [previous, current];
-    this.#window = window;
+    const known = [...merged.values()].filter(({ count, errorAtMost }) => errorAtMost <= count);
+    const rows = known.toSorted((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1)).slice(0, size);
+    return { rows, hasOthers: known.length < merged.size };
   }
 }

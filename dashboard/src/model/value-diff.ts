@@ -23,15 +23,23 @@ export function diffValues(before: unknown, after: unknown): DiffLine[] {
     });
 }
 
-/** Fields by their path. The items of a list are fields that are named by their value, so that an inserted one shows alone. */
-function flatten(value: unknown, path = '', fields = new Map<string, string>()): Map<string, string> {
+const MILLI = /Milli$/;
+
+/**
+ * Fields by their path. The items of a list are fields that are named by their value, so that an inserted one shows alone.
+ * Stored amounts are in thousandths, in fields that say so: they are shown as the API has them.
+ */
+function flatten(value: unknown, path = '', fields = new Map<string, string>(), unit = 1): Map<string, string> {
   if (value === null || value === undefined) return fields;
   if (Array.isArray(value)) {
     for (const item of value as unknown[]) fields.set(`${path}[${itemName(item)}]`, formatValue(item));
   } else if (typeof value === 'object') {
-    for (const [name, field] of Object.entries(value)) flatten(field, path === '' ? name : `${path}.${name}`, fields);
+    for (const [key, field] of Object.entries(value)) {
+      const name = key.replace(MILLI, '');
+      flatten(field, path === '' ? name : `${path}.${name}`, fields, name === key ? unit : 1_000);
+    }
   } else {
-    fields.set(path === '' ? 'value' : path, formatValue(value));
+    fields.set(path === '' ? 'value' : path, unit === 1 ? formatValue(value) : String(Number(value) / unit));
   }
   return fields;
 }

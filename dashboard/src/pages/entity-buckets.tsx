@@ -1,104 +1,88 @@
-import type { BucketView, LimitView, Page, StoredPause } from '../api/types.js';
-import { readEffective } from '../api/reads.js';
+import type { Api } from '../api/http.js';
+import type { BucketView, Page } from '../api/types.js';
 import { formatCount } from '../model/format.js';
 import { gaugeOf, isRunning } from '../model/gauge.js';
-import { changed } from '../state/live.js';
-import { api } from '../state/session.js';
-import { useLoad } from '../state/use-load.js';
-import { Gauge } from '../ui/gauge.js';
+import { serverNow } from '../api/server-time.js';
+import type { Load } from '../state/use-load.js';
 import { Link } from '../ui/link.js';
 import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
+import { type Column, Table } from '../ui/table.js';
 
-const EVERY_MS = 1_000;
-const CONFIG_EVERY_MS = 10_000;
 const MOST_BUCKETS = 20;
 
 /** The resource of a bucket: one for limits of a single call has a hash behind its name. */
-function resourceOf({ resource }: BucketView): string {
+export function resourceOf({ resource }: Pick<BucketView, 'resource'>): string {
   return resource.split('~')[0] ?? resource;
 }
 
-interface EntityBucketsProps {
-  readonly id: string;
-  readonly resource: string;
-  /** The pause of the entity on every resource. */
-  readonly paused: StoredPause | undefined;
+/** The first buckets of an entity; that of the chosen resource is the first of them. */
+export async function readBuckets(
+  from: Api,
+  entityId: string,
+  resource: string,
+  signal: AbortSignal,
+): Promise<Page<BucketView>> {
+  const query = { entityId, limit: String(MOST_BUCKETS) };
+  const { items, next } = await from.get<Page<BucketView>>('/v1/buckets', query, signal);
+  const isChosen = (bucket: BucketView): boolean => bucket.resource === resource;
+  if (resource === '' || next === null || items.some(isChosen)) {
+    return { items: items.toSorted((a, b) => Number(isChosen(b)) - Number(isChosen(a))), next };
+  }
+  const { bucket } = await from.get<{ readonly bucket: BucketView | null }>(
+    '/v1/bucket',
+    { entityId, resource },
+    signal,
+  );
+  return { items: bucket === null ? items : [bucket, ...items], next };
 }
 
-/** The limits of each bucket of an entity as gauges. A bucket does not store the options of its limits: the config has them. */
-export function EntityBuckets({ id, resource, paused }: EntityBucketsProps) {
-  const query = { entityId: id, limit: String(MOST_BUCKETS) };
-  const load = useLoad(`buckets ${id}`, (signal) => api.value.get<Page<BucketView>>('/v1/buckets', query, signal), {
-    everyMs: EVERY_MS,
-    version: changed.value,
-  });
-  const resources = [...new Set((load.data?.items ?? []).map(resourceOf))];
-  const configs = useLoad(
-    resources.length === 0 ? null : `options ${id} ${resources.join(' ')}`,
-    async (signal) => {
-      const found = await Promise.all(resources.map((name) => readEffective(api.value, id, name, signal)));
-      return new Map(resources.map((name, at) => [name, found[at]?.limits ?? []]));
-    },
-    { everyMs: CONFIG_EVERY_MS, version: changed.value },
-  );
+function usedText({ limits, paused }: BucketView): string {
+  const used = limits.map(({ limit, available }) => `${limit.name}: ${gaugeOf(limit, available).summary}`);
+  return [...used, ...(isRunning(paused, serverNow()) ? ['paused'] : [])].join('; ');
+}
+
+const COLUMNS: readonly Column<BucketView>[] = [
+  ['Used, by the limits of its last call', usedText],
+  ['Grants', ({ acquires }) => formatCount(acquires), 'number'],
+  ['Leases', ({ holders }) => formatCount(holders), 'number'],
+  ['Expired', ({ expired }) => formatCount(expired), 'number'],
+];
+
+interface EntityBucketsProps {
+  readonly load: Load<Page<BucketView>>;
+  readonly chosen: string;
+}
+
+/** What the store has of each resource of an entity. A bucket has the limits of its last call. */
+export function EntityBuckets({ load, chosen }: EntityBucketsProps) {
+  const name: Column<BucketView> = [
+    'Resource',
+    (bucket) => (
+      <Link
+        to="entity"
+        params={{ id: bucket.entityId, resource: resourceOf(bucket) }}
+        class="id"
+        current={bucket.resource === chosen}
+      >
+        {bucket.resource.includes('~') ? `${resourceOf(bucket)}, limits of its calls` : bucket.resource}
+      </Link>
+    ),
+  ];
   return (
-    <Panel title="Limits now" scope="store">
+    <Panel title="Buckets" wide>
       <Loaded load={load}>
-        {({ items, next }) =>
-          items.length === 0 ? (
-            <Empty>It has taken nothing yet: every limit is untouched.</Empty>
-          ) : (
-            <>
-              {items.map((bucket) => (
-                <Bucket
-                  key={bucket.resource}
-                  bucket={bucket}
-                  configured={configs.data?.get(resourceOf(bucket)) ?? []}
-                  isChosen={bucket.resource === resource}
-                  paused={paused}
-                />
-              ))}
-              {next === null ? null : <p class="muted">The first {MOST_BUCKETS} buckets are shown.</p>}
-            </>
-          )
-        }
+        {({ items, next }) => (
+          <>
+            {items.length === 0 ? (
+              <Empty>It has taken nothing yet: every limit is untouched.</Empty>
+            ) : (
+              <Table caption="Buckets" columns={[name, ...COLUMNS]} rows={items} keyOf={({ resource }) => resource} />
+            )}
+            {next === null ? null : <p class="muted">The first {MOST_BUCKETS} buckets are shown.</p>}
+          </>
+        )}
       </Loaded>
     </Panel>
-  );
-}
-
-interface BucketProps {
-  readonly bucket: BucketView;
-  readonly configured: readonly LimitView[];
-  readonly isChosen: boolean;
-  readonly paused: StoredPause | undefined;
-}
-
-function Bucket({ bucket, configured, isChosen, paused: ofEntity }: BucketProps) {
-  const { entityId, resource, limits, holders, acquires, expired, paused } = bucket;
-  const running = [paused, ofEntity].find((one) => isRunning(one, Date.now()));
-  return (
-    <div class="bucket">
-      <h3>
-        <Link to="entity" params={{ id: entityId, resource }} current={isChosen}>
-          {resource}
-        </Link>
-      </h3>
-      {limits.map(({ limit, available }) => (
-        <Gauge
-          key={limit.name}
-          view={gaugeOf(
-            limit,
-            available,
-            configured.find(({ name }) => name === limit.name),
-          )}
-          paused={running}
-        />
-      ))}
-      <p class="muted small">
-        grants {formatCount(acquires)} · leases held {formatCount(holders)} · leases expired {formatCount(expired)}
-      </p>
-    </div>
   );
 }

@@ -1,21 +1,22 @@
-import { useEffect } from 'preact/hooks';
-import type { Denial } from '../model/activity.js';
+import type { Denial } from '../model/denials.js';
 import { formatClock, formatDuration } from '../model/format.js';
 import { activity, drawing } from '../state/live.js';
 import { Panel } from '../ui/panel.js';
-import { Empty } from '../ui/states.js';
+import { EntityLink } from '../ui/link.js';
+import { NoEvents } from '../ui/states.js';
 import { type Column, Table } from '../ui/table.js';
 
 const COLUMNS: readonly Column<Denial>[] = [
-  { title: 'At', cell: ({ atMs }) => <span class="number">{formatClock(atMs)}</span> },
-  { title: 'Resource', cell: ({ decision }) => decision.resource },
-  { title: 'Asked', cell: ({ decision }) => <code>{askedText(decision.consume)}</code> },
-  { title: 'Refused by', cell: ({ decision }) => refusedBy(decision) },
-  {
-    title: 'Fits in',
-    cell: ({ decision: { retryAfterMs } }) => (retryAfterMs === null ? 'never' : formatDuration(retryAfterMs)),
-    isNumber: true,
-  },
+  ['At', ({ atMs }) => <span class="number">{formatClock(atMs)}</span>],
+  ['Caller', ({ decision: { entityId, resource } }) => <EntityLink id={entityId} resource={resource} />],
+  ['Resource', ({ decision }) => decision.resource],
+  ['Asked', ({ decision }) => <code>{askedText(decision.consume)}</code>],
+  ['Refused by', ({ decision }) => refusedBy(decision)],
+  [
+    'Fits in',
+    ({ decision: { retryAfterMs } }) => (retryAfterMs === null ? 'never' : formatDuration(retryAfterMs)),
+    'number',
+  ],
 ];
 
 function askedText(consume: Readonly<Record<string, number>>): string {
@@ -32,15 +33,14 @@ function refusedBy({ entityId, violations, paused, reason }: Denial['decision'])
     .join(', ');
 }
 
-/** The last denials of an entity that this server has made since the page was opened. */
+/** The last denials that this server has made: of the entity, or by its limits or its pause. */
 export function EntityDenials({ id }: { readonly id: string }) {
-  useEffect(() => activity.watch(id), [id]);
   void drawing.value;
-  const rows = activity.denialsOf(id).slice(0, 6);
+  const rows = activity.denials.of(id).slice(0, 6);
   return (
     <Panel title="Recent denials" scope="server">
       {rows.length === 0 ? (
-        <Empty>None since this page was opened.</Empty>
+        <NoEvents>None among the last 500 of all entities, and none since.</NoEvents>
       ) : (
         <Table
           caption={`Denials of ${id}`}

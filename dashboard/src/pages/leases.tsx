@@ -1,18 +1,18 @@
-import { useState } from 'preact/hooks';
 import { readPages } from '../api/http.js';
+import { serverNow } from '../api/server-time.js';
 import type { LeaseView } from '../api/types.js';
 import { formatAge, formatDuration } from '../model/format.js';
 import { changed } from '../state/live.js';
-import { navigate, route } from '../state/router.js';
+import { route } from '../state/router.js';
 import { api } from '../state/session.js';
 import { useLoad } from '../state/use-load.js';
 import { ActionResult } from '../ui/action-result.js';
 import { ConfirmButton } from '../ui/confirm-button.js';
-import { Field, Form } from '../ui/field.js';
 import { EntityLink } from '../ui/link.js';
 import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
 import { Table } from '../ui/table.js';
+import { TargetForm } from '../ui/target-form.js';
 import { useAction } from '../ui/use-action.js';
 
 const MOST_LEASES = 500;
@@ -30,51 +30,47 @@ export function LeasesPage() {
   );
   const release = (lease: LeaseView): void =>
     action.run(async () => {
-      const owner = { entityId: lease.entityId, resource: lease.resource.split('~')[0] ?? lease.resource };
-      await api.value.send('DELETE', `/v1/leases/${encodeURIComponent(lease.id)}`, { query: owner });
+      // Without an entity and a resource the server ends it in the buckets of all its levels.
+      await api.value.send('DELETE', `/v1/leases/${encodeURIComponent(lease.id)}`);
       load.reload();
-      return `The lease ${lease.id} of ${lease.entityId} was released.`;
+      return `The lease ${lease.id} was released at all its levels.`;
     });
   return (
     <div class="page">
-      <LeasesForm key={`${entity}\n${resource}`} entity={entity} resource={resource} />
-      <ActionResult action={action} />
-      <Panel title={entity === '' ? 'Leases of the namespace' : `Leases of ${entity}`} scope="store">
+      <TargetForm
+        label="Choose leases"
+        page="leases"
+        entityHint="Empty: the whole namespace"
+        resourceHint="Only together with an entity"
+      />
+      <ActionResult action={action} takesFocus />
+      <Panel title={entity === '' ? 'Leases of the namespace' : `Leases of ${entity}`}>
         <Loaded load={load}>
-          {({ items, hasMore }) =>
-            items.length === 0 ? (
+          {({ items: listed, hasMore }) => {
+            const nowMs = serverNow();
+            // The store lists an expired lease until the next ask of its bucket.
+            const items = listed.filter(({ expiresAt }) => Date.parse(expiresAt) > nowMs);
+            return items.length === 0 ? (
               <Empty>No lease is held.</Empty>
             ) : (
               <>
-                <LeaseTable leases={items} onRelease={release} />
+                <LeaseTable leases={items.toSorted(byAge)} onRelease={release} />
                 {hasMore ? <p class="muted">The first {MOST_LEASES} are shown: choose an entity.</p> : null}
                 <p class="muted small">
-                  A lease that cascades is listed once for each of its levels. Each row is released on its own.
+                  A lease that cascades is listed once for each of its levels. A release ends it at all of them.
                 </p>
               </>
-            )
-          }
+            );
+          }}
         </Loaded>
       </Panel>
     </div>
   );
 }
 
-function LeasesForm(props: { readonly entity: string; readonly resource: string }) {
-  const [entity, setEntity] = useState(props.entity);
-  const [resource, setResource] = useState(props.resource);
-  return (
-    <Form
-      label="Choose leases"
-      onSubmit={() => navigate('leases', { entity: entity.trim(), resource: resource.trim() })}
-    >
-      <Field label="Entity" value={entity} onInput={setEntity} hint="Empty: the whole namespace" />
-      <Field label="Resource" value={resource} onInput={setResource} hint="Only together with an entity" />
-      <button type="submit" class="primary">
-        Show
-      </button>
-    </Form>
-  );
+/** The lease that is held longest first; one of which it is not known last. */
+function byAge({ acquiredAt: a }: LeaseView, { acquiredAt: b }: LeaseView): number {
+  return (a ?? '~') < (b ?? '~') ? -1 : 1;
 }
 
 interface LeaseTableProps {
@@ -83,31 +79,31 @@ interface LeaseTableProps {
 }
 
 function LeaseTable({ leases, onRelease }: LeaseTableProps) {
-  const nowMs = Date.now();
+  const nowMs = serverNow();
   return (
     <Table
       caption="Leases with a holder"
       rows={leases}
       keyOf={({ id, entityId, resource }) => `${id}\n${entityId}\n${resource}`}
       columns={[
-        { title: 'Entity', cell: ({ entityId, resource }) => <EntityLink id={entityId} resource={resource} /> },
-        { title: 'Resource', cell: ({ resource }) => resource },
-        {
-          title: 'Holds',
-          cell: ({ amounts }) =>
+        ['Entity', ({ entityId, resource }) => <EntityLink id={entityId} resource={resource} />],
+        ['Resource', ({ resource }) => resource],
+        [
+          'Holds',
+          ({ amounts }) =>
             Object.entries(amounts).map(([name, amount]) => <code key={name}>{`${name}=${amount}`}</code>),
-        },
-        { title: 'Caller', cell: ({ caller }) => caller ?? '–' },
-        {
-          title: 'Held for',
-          cell: ({ acquiredAt }) => (acquiredAt === null ? '–' : formatAge(Date.parse(acquiredAt), nowMs)),
-          isNumber: true,
-        },
-        { title: 'Expires', cell: ({ expiresAt }) => expiryText(Date.parse(expiresAt) - nowMs), isNumber: true },
-        { title: 'Lease', cell: ({ id }) => <code>{id}</code> },
-        {
-          title: 'Release',
-          cell: (lease) => (
+        ],
+        ['Caller', ({ caller }) => caller ?? '–'],
+        [
+          'Held for',
+          ({ acquiredAt }) => (acquiredAt === null ? '–' : formatAge(Date.parse(acquiredAt), nowMs)),
+          'number',
+        ],
+        ['Expires in', ({ expiresAt }) => expiryText(Date.parse(expiresAt) - nowMs), 'number'],
+        ['Lease', ({ id }) => <code>{id}</code>],
+        [
+          'Release',
+          (lease) => (
             <ConfirmButton
               label="Release"
               question="Release now"
@@ -115,12 +111,12 @@ function LeaseTable({ leases, onRelease }: LeaseTableProps) {
               onConfirm={() => onRelease(lease)}
             />
           ),
-        },
+        ],
       ]}
     />
   );
 }
 
 function expiryText(inMs: number): string {
-  return inMs <= 0 ? 'expired' : `in ${formatDuration(Math.ceil(inMs / 1_000) * 1_000)}`;
+  return formatDuration(Math.ceil(inMs / 1_000) * 1_000);
 }

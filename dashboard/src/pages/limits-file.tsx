@@ -4,13 +4,14 @@ import { formatValue } from '../model/format.js';
 import { diffValues } from '../model/value-diff.js';
 import { api } from '../state/session.js';
 import { ActionResult } from '../ui/action-result.js';
+import { ConfirmButton } from '../ui/confirm-button.js';
 import { Area } from '../ui/field.js';
 import { DiffList } from '../ui/diff-list.js';
+import { List } from '../ui/list.js';
 import { Panel } from '../ui/panel.js';
 import { useAction } from '../ui/use-action.js';
 
 const EXAMPLE = `namespace: default
-system: { limits: ["rpm:100/min"] }
 resources:
   gpt-4: { limits: ["tpm:10000/min"] }`;
 
@@ -25,33 +26,45 @@ export function LimitsFile({ onChanged }: { readonly onChanged: () => void }) {
       setText(JSON.stringify(await api.value.get('/v1/limits/export'), null, 2));
       return 'This is the limits file of the namespace as it is now.';
     });
+  const planOf = (): Promise<PlanView> => api.value.send('POST', '/v1/limits/plan', { body: { text } });
   const makePlan = (): void =>
     action.run(async () => {
-      const made = await api.value.send<PlanView>('POST', '/v1/limits/plan', { body: { text } });
+      const made = await planOf();
       setPlanned({ text, plan: made });
       return made.changes.length === 0 ? 'No changes.' : `${countText(made)}. Nothing was written yet.`;
     });
   const apply = (): void =>
     action.run(async () => {
+      const current = await planOf();
+      if (JSON.stringify(current) !== JSON.stringify(plan)) {
+        setPlanned({ text, plan: current });
+        throw new Error('The store was changed meanwhile. Nothing was written: read the changes again.');
+      }
       const made = await api.value.send<PlanView>('POST', '/v1/limits/apply', { body: { text } });
       setPlanned(null);
       onChanged();
       return `${countText(made)} made.`;
     });
   return (
-    <Panel title="Limits file" scope="store">
+    <Panel title="Limits file">
       <Area
         label="Content as YAML or JSON"
         rows={10}
         value={text}
-        onInput={setText}
+        onInput={(typed) => {
+          setText(typed);
+          action.clear();
+        }}
         placeholder={EXAMPLE}
-        hint="Paste a file, or load what the store has and edit it."
       />
       <div class="buttons">
-        <button type="button" onClick={load} disabled={action.isRunning}>
-          Load from the store
-        </button>
+        {text.trim() === '' ? (
+          <button type="button" onClick={load} disabled={action.isRunning}>
+            Load from the store
+          </button>
+        ) : (
+          <ConfirmButton label="Load from the store" question="Replace the text" about="limits file" onConfirm={load} />
+        )}
         <button type="button" onClick={makePlan} disabled={action.isRunning || text.trim() === ''}>
           Plan
         </button>
@@ -80,8 +93,10 @@ function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: P
       {drift.length === 0 ? null : (
         <p class="notice warn">{drift.length} objects were changed by hand since the file was applied last.</p>
       )}
-      <ol class="audit">
-        {changes.map(({ action, target, before, after }) => (
+      <List
+        isOrdered
+        class="audit"
+        items={changes.map(({ action, target, before, after }) => (
           <li key={JSON.stringify(target)}>
             <p class="audit-head">
               <strong>{action}</strong> <span class="id">{Object.values(target).map(formatValue).join(' ')}</span>
@@ -89,7 +104,7 @@ function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: P
             <DiffList lines={diffValues(before, after).filter(({ kind }) => kind !== 'same')} />
           </li>
         ))}
-      </ol>
+      />
       <p class="muted">{unchanged} objects of the file need no change.</p>
     </>
   );

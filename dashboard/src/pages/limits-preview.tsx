@@ -1,16 +1,18 @@
 import { readPages } from '../api/http.js';
-import type { BucketView, Level } from '../api/types.js';
+import type { BucketView, Level, LevelView } from '../api/types.js';
 import { formatCount } from '../model/format.js';
-import { affectedBy, changesOf, kindOf, type KnownLevels } from '../model/levels.js';
+import { affectedBy, changesOf, type KnownLevels, nameOfLevel } from '../model/levels.js';
 import { bucketQueryOf, reachOf } from '../model/reach.js';
 import { api } from '../state/session.js';
 import { useLoad } from '../state/use-load.js';
+import { List } from '../ui/list.js';
 import { Loaded } from '../ui/states.js';
 
 interface ChangePreviewProps {
   readonly level: Level;
   readonly before: readonly string[];
   readonly after: readonly string[];
+  readonly weaker: LevelView | null;
   readonly all: KnownLevels;
 }
 
@@ -19,21 +21,33 @@ const MOST_NAMED = 8;
 const MOST_COUNTED = 500;
 
 /** What a change would do, and for whom, before it is made. */
-export function ChangePreview({ level, before, after, all }: ChangePreviewProps) {
-  const changes = changesOf(before, after).filter((one) => one.before !== one.after);
+export function ChangePreview({ level, before, after, weaker, all }: ChangePreviewProps) {
+  const instead = weaker?.limits.map(({ text }) => text) ?? [];
+  const isChanged = changesOf(before, after).some((one) => one.before !== one.after);
+  // A level without limits leaves those of the next one in force, and replaces all of them when it gets its first.
+  const [was, is] = [before, after].map((limits) => (limits.length === 0 ? instead : limits));
+  const changes = isChanged ? changesOf(was ?? [], is ?? []).filter((one) => one.before !== one.after) : [];
   const { sentence, exceptions } = affectedBy(level, all.items);
   return (
     <div class="preview" role="status" aria-label="Preview">
-      {changes.length === 0 ? <p class="muted">No limit changes.</p> : <strong>Changes</strong>}
-      <ul class="diff">
-        {changes.map(({ name, before: was, after: is }) => (
-          <li key={name} class={was === null ? 'added' : is === null ? 'removed' : 'changed'}>
-            {was === null ? null : <del>{was}</del>}
-            {is === null ? null : <ins>{is}</ins>}
+      {changes.length === 0 ? <p class="muted">No limit changes.</p> : <strong>Changes of what applies</strong>}
+      <List
+        class="diff"
+        items={changes.map(({ name, before: old, after: next }) => (
+          <li key={name}>
+            {old === null ? null : <del>{old}</del>}
+            {next === null ? null : <ins>{next}</ins>}
           </li>
         ))}
-      </ul>
-      {changes.length === 0 ? null : (
+      />
+      {isChanged && (before.length === 0 || after.length === 0) ? (
+        <p>
+          {before.length === 0 ? 'Until now' : 'Then'}{' '}
+          {weaker === null ? 'no stored limits apply' : `the limits of ${nameOfLevel(weaker.level)} apply`}. A level
+          with limits replaces them as a whole.
+        </p>
+      ) : null}
+      {!isChanged ? null : (
         <>
           <p>
             <strong>For whom:</strong> {sentence}
@@ -46,9 +60,6 @@ export function ChangePreview({ level, before, after, all }: ChangePreviewProps)
               {exceptions.length > MOST_NAMED ? ' …' : ''}
             </p>
           )}
-          {after.length === 0 && kindOf(level) !== 'system' ? (
-            <p>The next level that has limits applies then.</p>
-          ) : null}
         </>
       )}
     </div>
@@ -75,9 +86,9 @@ function ReachedBuckets({ level, all }: Pick<ChangePreviewProps, 'level' | 'all'
         const of = entities === 1 ? '1 entity' : `${formatCount(entities)} entities`;
         return (
           <p>
-            <strong>Buckets now:</strong> {hasMore ? 'at least ' : ''}
+            <strong>Buckets that it reaches:</strong> {hasMore ? 'at least ' : ''}
             {formatCount(buckets)}
-            {buckets === 0 ? '. Nothing was taken yet.' : ` of ${of}.`}
+            {buckets === 0 ? '. Nothing was taken yet.' : `, of ${of}.`}
           </p>
         );
       }}

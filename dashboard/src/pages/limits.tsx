@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
 import { readPages } from '../api/http.js';
-import type { ConfigView, LevelView } from '../api/types.js';
+import type { ConfigView, Level, LevelView } from '../api/types.js';
 import { levelsOf } from '../model/levels.js';
 import { changed } from '../state/live.js';
-import { navigate, route } from '../state/router.js';
+import { route } from '../state/router.js';
 import { api } from '../state/session.js';
 import { useLoad } from '../state/use-load.js';
-import { Field, Form } from '../ui/field.js';
 import { Panel } from '../ui/panel.js';
 import { Loaded } from '../ui/states.js';
+import { TargetForm } from '../ui/target-form.js';
 import { LevelCard } from './limits-level.js';
 import { LimitsFile } from './limits-file.js';
 import { PausePanel } from './limits-pause.js';
@@ -17,6 +17,15 @@ const MOST_LEVELS = 1_000;
 const EVERY_MS = 10_000;
 /** Until the levels are read. */
 const NO_LEVELS = { items: [], hasMore: true };
+
+const isFilled = ({ limits }: ConfigView): boolean => limits.length > 0;
+
+/** The level that applies where the one before it has no limits. */
+function nextFilled(levels: readonly Level[], views: readonly ConfigView[], at: number): LevelView | null {
+  const next = views.findIndex((view, place) => place > at && isFilled(view));
+  const [level, view] = [levels[next], views[next]];
+  return level === undefined || view === undefined ? null : { ...view, level };
+}
 
 /** The four levels side by side, with edits; pauses; a limits file. */
 export function LimitsPage() {
@@ -42,8 +51,8 @@ export function LimitsPage() {
   const resources = [...new Set((all.data?.items ?? []).flatMap(({ level }) => level.resource ?? []))];
   return (
     <div class="page">
-      <LimitsForm key={`${entity}\n${resource}`} entity={entity} resource={resource} resources={resources} />
-      <Panel title="Limits by level" scope="store">
+      <TargetForm label="Choose levels" page="limits" resources={resources} />
+      <Panel title="Limits by level">
         <p class="muted">The first level that has limits applies. Name an entity or a resource to see its levels.</p>
         <Loaded load={configs}>
           {(views) => (
@@ -53,7 +62,8 @@ export function LimitsPage() {
                   key={JSON.stringify(level)}
                   level={level}
                   config={views[at] ?? { limits: [], onUnavailable: null }}
-                  applies={at === views.findIndex(({ limits }) => limits.length > 0)}
+                  applies={at === views.findIndex(isFilled)}
+                  weaker={nextFilled(levels, views, at)}
                   all={all.data ?? NO_LEVELS}
                   onChanged={() => setTurn(turn + 1)}
                 />
@@ -63,32 +73,9 @@ export function LimitsPage() {
         </Loaded>
       </Panel>
       <div class="grid">
-        <PausePanel key={`${entity}\n${resource}`} entity={entity} resource={resource} />
+        <PausePanel entity={entity} resource={resource} />
         <LimitsFile onChanged={() => setTurn(turn + 1)} />
       </div>
     </div>
-  );
-}
-
-interface LimitsFormProps {
-  readonly entity: string;
-  readonly resource: string;
-  readonly resources: readonly string[];
-}
-
-function LimitsForm(props: LimitsFormProps) {
-  const [entity, setEntity] = useState(props.entity);
-  const [resource, setResource] = useState(props.resource);
-  return (
-    <Form
-      label="Choose levels"
-      onSubmit={() => navigate('limits', { entity: entity.trim(), resource: resource.trim() })}
-    >
-      <Field label="Entity" value={entity} onInput={setEntity} />
-      <Field label="Resource" value={resource} onInput={setResource} choices={props.resources} />
-      <button type="submit" class="primary">
-        Show
-      </button>
-    </Form>
   );
 }

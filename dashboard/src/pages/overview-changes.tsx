@@ -1,27 +1,33 @@
+import { serverNow } from '../api/server-time.js';
 import type { Change } from '../model/activity.js';
-import { formatClock } from '../model/format.js';
+import { formatClock, formatCount } from '../model/format.js';
 import { activity, drawing } from '../state/live.js';
 import { EntityLink } from '../ui/link.js';
 import { pauseText } from '../ui/gauge.js';
+import { List } from '../ui/list.js';
 import { Panel } from '../ui/panel.js';
-import { Empty } from '../ui/states.js';
+import { NoEvents } from '../ui/states.js';
 
-/** The pauses that this server has made or met. */
+/** The pauses that this server has made or met since the page is connected. */
 export function Pauses() {
   void drawing.value;
-  const pauses = activity.pausesAt(Date.now());
+  const pauses = activity.pauses.runningAt(serverNow());
   return (
     <Panel title="Paused" scope="server">
-      {pauses.length === 0 ? <Empty>This server has made or met no pause.</Empty> : null}
-      <ul class="plain">
-        {pauses.map((paused) => (
+      {pauses.length === 0 ? (
+        <NoEvents>None was made, and none refused a call, since this page was opened.</NoEvents>
+      ) : null}
+      <List
+        class="plain"
+        items={pauses.map((paused) => (
           <li key={`${paused.entityId}\n${paused.resource ?? ''}`}>
             <EntityLink id={paused.entityId} resource={paused.resource ?? ''} />{' '}
             <span class="muted">{paused.resource ?? 'every resource'}</span>{' '}
+            {paused.isUnchecked === true ? <span class="tag">not checked since the connection was lost</span> : null}
             <span class="tag warn">{pauseText(paused)}</span>
           </li>
         ))}
-      </ul>
+      />
     </Panel>
   );
 }
@@ -30,7 +36,6 @@ const TITLES: Readonly<Record<Change['type'], string>> = {
   pause: 'paused',
   resume: 'resumed',
   'config-change': 'limits changed',
-  'provider-throttle': 'the provider refused',
   'outage-begin': 'outage began',
   'outage-end': 'the store answers again',
 };
@@ -39,17 +44,28 @@ const TITLES: Readonly<Record<Change['type'], string>> = {
 export function Changes() {
   void drawing.value;
   const changes = activity.changes.newest().slice(0, 8);
+  const throttled = activity.throttles.rows().slice(0, 4);
   return (
     <Panel title="Changes and outages" scope="server">
-      {changes.length === 0 ? <Empty>None since the page was opened.</Empty> : null}
-      <ul class="plain">
-        {changes.map(({ atMs, type, text }, at) => (
+      {changes.length + throttled.length === 0 ? <NoEvents>None since this page was opened.</NoEvents> : null}
+      <List
+        class="plain"
+        items={throttled.map(({ resource, count, atMs, text }) => (
+          <li key={resource}>
+            <span class="muted number">{formatClock(atMs)}</span> the provider refused calls of{' '}
+            <span class="id">{resource}</span>, {formatCount(count)} times <span class="id">{text}</span>
+          </li>
+        ))}
+      />
+      <List
+        class="plain"
+        items={changes.map(({ atMs, type, text }, at) => (
           <li key={`${atMs} ${at}`}>
             <span class="muted number">{formatClock(atMs)}</span> {TITLES[type]}{' '}
             {text === '' ? null : <span class="id">{text}</span>}
           </li>
         ))}
-      </ul>
+      />
     </Panel>
   );
 }

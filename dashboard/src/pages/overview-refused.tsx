@@ -1,30 +1,42 @@
 import type { Refusal } from '../model/activity.js';
 import { formatCount, formatDuration } from '../model/format.js';
-import type { Counted } from '../model/top-k.js';
+import type { Counted, Top } from '../model/top-k.js';
 import { activity, drawing } from '../state/live.js';
 import { EntityLink } from '../ui/link.js';
+import { List } from '../ui/list.js';
 import { Panel } from '../ui/panel.js';
-import { Empty } from '../ui/states.js';
+import { NoEvents } from '../ui/states.js';
 import { type Column, Table } from '../ui/table.js';
 
 const ROWS = 12;
 
 const COLUMNS: readonly Column<Counted<Refusal>>[] = [
-  { title: 'Entity', cell: ({ detail }) => <EntityLink id={detail.entityId} resource={detail.resource} /> },
-  { title: 'Resource', cell: ({ detail }) => detail.resource },
-  {
-    title: 'Refused by',
-    cell: ({ detail }) =>
+  ['Entity', ({ detail }) => <EntityLink id={detail.entityId} resource={detail.resource} />],
+  ['Resource', ({ detail }) => detail.resource],
+  [
+    'Refused by',
+    ({ detail }) =>
       detail.limit === null ? <span class="tag warn">{detail.reason}</span> : <code>{detail.limit}</code>,
-  },
-  {
-    title: 'Of level',
-    cell: ({ detail }) =>
+  ],
+  [
+    'Of level',
+    ({ detail }) =>
       detail.level === detail.entityId ? 'own' : <EntityLink id={detail.level} resource={detail.resource} />,
-  },
-  { title: 'Fits in', cell: ({ detail }) => waitText(detail), isNumber: true },
-  { title: 'Times', cell: ({ count }) => formatCount(count), isNumber: true },
+  ],
+  ['Fits in', ({ detail }) => waitText(detail), 'number'],
+  ['Times', timesText, 'number'],
 ];
+
+/** A count that may be too low, because other entities had the place of this one in the list before, says so. */
+function timesText({ count, errorAtMost }: Pick<Counted<unknown>, 'count' | 'errorAtMost'>): string {
+  return `${errorAtMost === 0 ? '' : '≥ '}${formatCount(count)}`;
+}
+
+/** Why a list has no rows. */
+function Others({ top: { rows, hasOthers }, children }: { readonly top: Top<unknown>; readonly children: string }) {
+  if (rows.length > 0) return null;
+  return <NoEvents>{hasOthers ? 'No entity stands out: many are about equally frequent.' : children}</NoEvents>;
+}
 
 function waitText({ retryAfterMs, reason }: Refusal): string {
   if (retryAfterMs !== null) return formatDuration(retryAfterMs);
@@ -34,18 +46,20 @@ function waitText({ retryAfterMs, reason }: Refusal): string {
 /** Who is refused now, by which limit of which level. */
 export function RefusedNow() {
   void drawing.value;
-  const rows = activity.refusals.top(Date.now(), ROWS);
+  const top = activity.refusals.top(Date.now(), ROWS);
   return (
-    <Panel title="Refused now" scope="server" wide>
-      {rows.length === 0 ? (
-        <Empty>No call was refused in the last minute.</Empty>
-      ) : (
-        <Table
-          caption="Calls refused in the last minute, by entity and limit"
-          columns={COLUMNS}
-          rows={rows}
-          keyOf={({ key }) => key}
-        />
+    <Panel title="Refused now" scope="server">
+      <Others top={top}>No refusal was seen in the last half minute.</Others>
+      {top.rows.length === 0 ? null : (
+        <>
+          <Table
+            caption="Calls refused in the last minute, by entity and limit"
+            columns={COLUMNS}
+            rows={top.rows}
+            keyOf={({ key }) => key}
+          />
+          <p class="muted small">Times: in the last 30 to 60 s. Slots fit at the latest when their leases expire.</p>
+        </>
       )}
     </Panel>
   );
@@ -54,26 +68,33 @@ export function RefusedNow() {
 /** The entities with the most calls in the last minute. */
 export function TopCallers({ kind }: { readonly kind: 'refused' | 'allowed' }) {
   void drawing.value;
-  const top = kind === 'refused' ? activity.refusedCallers : activity.allowedCallers;
-  const rows = top.top(Date.now(), 8);
+  const callers = kind === 'refused' ? activity.refusedCallers : activity.allowedCallers;
+  const top = callers.top(Date.now(), 8);
+  const { rows } = top;
   const most = rows[0]?.count ?? 1;
   return (
-    <Panel title={kind === 'refused' ? 'Top refused' : 'Top allowed'} scope="server">
-      {rows.length === 0 ? <Empty>No such call in the last minute.</Empty> : null}
-      <ol class="ranks">
-        {rows.map(({ key, count, detail }) => (
+    <Panel
+      title={kind === 'refused' ? 'Top refused' : 'Top allowed'}
+      scope="server"
+      actions={<small>last 30 to 60 s</small>}
+    >
+      <Others top={top}>No such call was seen.</Others>
+      <List
+        isOrdered
+        class="ranks"
+        items={rows.map(({ key, count, errorAtMost, detail }) => (
           <li key={key}>
-            <span class="rank-name">
+            <span>
               <EntityLink id={detail.entityId} resource={detail.resource} />{' '}
               <span class="muted">{detail.resource}</span>
             </span>
-            <span class="number">{formatCount(count)}</span>
+            <span class="number">{timesText({ count, errorAtMost })}</span>
             <span class="rank-bar" aria-hidden="true">
               <i class={kind === 'refused' ? 'bad' : 'ok'} style={{ width: `${(100 * count) / most}%` }} />
             </span>
           </li>
         ))}
-      </ol>
+      />
     </Panel>
   );
 }

@@ -1,35 +1,41 @@
 import type { Api } from '../api/http.js';
+import { serverNow } from '../api/server-time.js';
 import type { BucketView, LeaseView, Page, WaitingView } from '../api/types.js';
-import { formatCount, formatDuration } from '../model/format.js';
-import { sumSlots } from '../model/slots.js';
+import { formatAtMost, formatCount, formatDuration } from '../model/format.js';
+import { busiestBuckets, fullestSlots } from '../model/slots.js';
+import { activity, drawing } from '../state/live.js';
 import { api } from '../state/session.js';
 import { useLoad } from '../state/use-load.js';
 import { EntityLink, Link } from '../ui/link.js';
+import { List } from '../ui/list.js';
 import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
-import { type Column, Table } from '../ui/table.js';
 
 const EVERY_MS = 4_000;
-const MOST_RESOURCES = 5;
+const MOST_BUCKETS = 8;
 
-/** The slots of the resources that have leases: only their buckets are read. */
+/** The buckets with the most leases, and how many leases there are. */
 async function readSlots(from: Api, signal: AbortSignal) {
-  const leases = await from.get<Page<LeaseView>>('/v1/leases', { limit: '1000' }, signal);
-  const resources = [...new Set(leases.items.map(({ resource }) => resource))].slice(0, MOST_RESOURCES);
-  const pages = await Promise.all(
-    resources.map((resource) => from.get<Page<BucketView>>('/v1/buckets', { resource, limit: '1000' }, signal)),
+  const { items, next } = await from.get<Page<LeaseView>>('/v1/leases', { limit: '1000' }, signal);
+  const nowMs = serverNow();
+  const held = items.filter(({ expiresAt }) => Date.parse(expiresAt) > nowMs);
+  const buckets = await Promise.all(
+    busiestBuckets(held, MOST_BUCKETS).map(async (name) => {
+      const { bucket } = await from.get<{ readonly bucket: BucketView | null }>('/v1/bucket', { ...name }, signal);
+      return bucket ?? [];
+    }),
   );
-  const nowMs = Date.now();
-  const held = leases.items.filter(({ expiresAt }) => Date.parse(expiresAt) > nowMs);
-  const holders = new Set(held.map(({ id }) => id)).size;
-  const hasMore = leases.next !== null || pages.some(({ next }) => next !== null);
-  return { leases: holders, slots: sumSlots(pages.flatMap(({ items }) => items)), hasMore };
+  return {
+    leases: new Set(held.map(({ id }) => id)).size,
+    slots: fullestSlots(buckets.flat()),
+    hasMore: next !== null,
+  };
 }
 
 export function SlotsInUse() {
   const load = useLoad('slots', (signal) => readSlots(api.value, signal), { everyMs: EVERY_MS });
   return (
-    <Panel title="Slots in use" scope="store" actions={<Link to="leases">Who holds them</Link>}>
+    <Panel title="Slots in use" actions={<Link to="leases">Who holds them</Link>}>
       <Loaded load={load}>
         {({ leases, slots, hasMore }) =>
           leases === 0 ? (
@@ -39,14 +45,15 @@ export function SlotsInUse() {
               <p>
                 Leases held{hasMore ? ' (at least)' : ''}: <strong class="number">{formatCount(leases)}</strong>
               </p>
-              <ul class="plain">
-                {slots.map(({ resource, limit, used, capacity }) => (
-                  <li key={`${resource} ${limit}`}>
-                    <strong class="number">{formatCount(used)}</strong> of {formatCount(capacity)} <code>{limit}</code>{' '}
-                    on {resource}
+              <List
+                class="plain"
+                items={slots.map(({ entityId, resource, limit, used, capacity }) => (
+                  <li key={`${entityId}\n${resource}\n${limit}`}>
+                    <EntityLink id={entityId} resource={resource} /> <span class="muted">{resource}</span>{' '}
+                    <code>{limit}</code> <strong class="number">{formatCount(used)}</strong> of {formatCount(capacity)}
                   </li>
                 ))}
-              </ul>
+              />
             </>
           )
         }
@@ -55,17 +62,10 @@ export function SlotsInUse() {
   );
 }
 
-const COLUMNS: readonly Column<WaitingView>[] = [
-  { title: 'For', cell: ({ entityId, resource }) => <EntityLink id={entityId} resource={resource} /> },
-  {
-    title: 'Limit',
-    cell: ({ limit, priority }) => <code>{priority === null ? limit : `${limit} (${priority})`}</code>,
-  },
-  { title: 'Depth', cell: ({ depth }) => formatCount(depth), isNumber: true },
-  { title: 'Oldest', cell: ({ oldestWaitMs }) => formatDuration(oldestWaitMs), isNumber: true },
-];
-
 export function WaitingCalls() {
+  void drawing.value;
+  const nowMs = Date.now();
+  const half = activity.waits.quantile(nowMs, 0.5);
   const load = useLoad('waiting', (signal) => api.value.get<Page<WaitingView>>('/v1/waiting', {}, signal), {
     everyMs: 1_500,
   });
@@ -80,18 +80,26 @@ export function WaitingCalls() {
               <p>
                 Calls: <strong class="number">{formatCount(items.reduce((sum, { depth }) => sum + depth, 0))}</strong>
               </p>
-              <Table
-                caption="Calls that wait, by limit"
-                columns={COLUMNS}
-                rows={items.slice(0, 8)}
-                keyOf={({ entityId, resource, limit, priority }) =>
-                  `${entityId}\n${resource}\n${limit}\n${priority ?? ''}`
-                }
+              <List
+                class="plain"
+                items={items.slice(0, 8).map(({ entityId, resource, limit, priority, depth, oldestWaitMs }) => (
+                  <li key={`${entityId}\n${resource}\n${limit}\n${priority ?? ''}`}>
+                    <EntityLink id={entityId} resource={resource} /> <span class="muted">{resource}</span>{' '}
+                    <code>{priority === null ? limit : `${limit} (${priority})`}</code>{' '}
+                    <strong class="number">{formatCount(depth)}</strong>, the oldest for {formatDuration(oldestWaitMs)}
+                  </li>
+                ))}
               />
             </>
           )
         }
       </Loaded>
+      {half === null ? null : (
+        <p class="muted small">
+          Calls that waited, in the last 5 to 10 min: half {formatAtMost(half)}, 95 %{' '}
+          {formatAtMost(activity.waits.quantile(nowMs, 0.95))}.
+        </p>
+      )}
     </Panel>
   );
 }

@@ -1,11 +1,12 @@
 import type { SessionView } from '../api/types.js';
-import { formatAge, formatClock, formatCount, formatDuration, formatRate } from '../model/format.js';
-import { activity, drawing, live } from '../state/live.js';
+import { formatAge, formatAtMost, formatClock, formatCount, formatRate } from '../model/format.js';
+import { activity, drawing, hears } from '../state/live.js';
 import { Chart } from '../ui/chart.js';
 import { Panel } from '../ui/panel.js';
 import { Stat } from '../ui/stat.js';
 import { Changes, Pauses } from './overview-changes.js';
 import { RefusedNow, TopCallers } from './overview-refused.js';
+import { Settled } from './overview-settled.js';
 import { SlotsInUse, WaitingCalls } from './overview-slots.js';
 
 const RATE_SECONDS = 10;
@@ -14,18 +15,25 @@ const RATE_SECONDS = 10;
 export function OverviewPage({ view }: { readonly view: SessionView }) {
   const isAdmin = view.role === 'admin';
   return (
-    <div class="page grid">
-      <Figures />
-      <Panel title="Decisions a second" scope="server" wide>
+    <div class="page">
+      <Panel title="Now" scope="server">
+        <Figures />
+      </Panel>
+      <div class="grid narrow">
+        <Pauses />
+        {isAdmin ? <WaitingCalls /> : null}
+        <Changes />
+      </div>
+      <RefusedNow />
+      <Panel title="Decisions a second" scope="server">
         <DecisionChart />
       </Panel>
-      <RefusedNow />
-      <TopCallers kind="refused" />
-      <TopCallers kind="allowed" />
-      {isAdmin ? <SlotsInUse /> : null}
-      {isAdmin ? <WaitingCalls /> : null}
-      <Pauses />
-      <Changes />
+      <div class="grid narrow">
+        <TopCallers kind="refused" />
+        <TopCallers kind="allowed" />
+        {isAdmin ? <SlotsInUse /> : null}
+        <Settled />
+      </div>
     </div>
   );
 }
@@ -38,58 +46,44 @@ function Figures() {
   const [granted, denied, degraded] = [activity.granted, activity.denied, activity.degraded].map((ring) =>
     activity.rate(ring, nowMs, RATE_SECONDS),
   );
-  const [p50, p95] = [durations.quantile(0.5), durations.quantile(0.95)];
-  const isOff = live.value.kind === 'not connected';
-  const note = isOff ? 'not connected' : `mean of ${RATE_SECONDS} s`;
+  const note = !hears.value ? 'not connected' : `mean of ${RATE_SECONDS} s`;
   return (
-    <dl class="stats wide">
-      <Stat label="Granted / s" value={rateText(granted)} tone="ok" note={note} scope="server" />
-      <Stat
-        label="Denied / s"
-        value={rateText(denied)}
-        tone={(denied ?? 0) > 0 ? 'bad' : 'plain'}
-        note={note}
-        scope="server"
-      />
+    <dl class="stats">
+      <Stat label="Granted / s" value={rateText(granted)} tone="ok" note={note} />
+      <Stat label="Denied / s" value={rateText(denied)} tone={(denied ?? 0) > 0 ? 'bad' : 'plain'} note={note} />
       <Stat
         label="Degraded / s"
         value={rateText(degraded)}
         tone={(degraded ?? 0) > 0 ? 'warn' : 'plain'}
         note="decided without the store"
-        scope="server"
       />
       <Stat
         label="Time to decide"
-        value={p50 === null ? '–' : atMostText(p50)}
-        note={p95 === null ? 'no decision yet' : `95 %: ${atMostText(p95)}, with waits`}
-        scope="server"
+        value={formatAtMost(durations.quantile(nowMs, 0.5))}
+        note={`95 %: ${formatAtMost(durations.quantile(nowMs, 0.95))}, last minute`}
       />
       <Stat
         label="Store"
-        value={outage === null ? 'answers' : 'outage'}
-        tone={outage === null ? 'plain' : 'bad'}
-        note={outage === null ? 'no outage seen' : `for ${formatAge(outage.sinceMs, nowMs)}: ${outage.error}`}
-        scope="server"
+        value={outage === undefined ? '–' : outage === null ? 'answers' : 'outage'}
+        tone={outage ? 'bad' : 'plain'}
+        note={hears.value ? storeText(outage, nowMs) : 'not connected'}
       />
       {missed === 0 ? null : (
-        <Stat
-          label="Events missed"
-          value={formatCount(missed)}
-          note="the figures are too low by them"
-          tone="warn"
-          scope="server"
-        />
+        <Stat label="Events missed" value={formatCount(missed)} note="the figures are too low by them" tone="warn" />
       )}
     </dl>
   );
 }
 
-function rateText(rate: number | null | undefined): string {
-  return rate === null || rate === undefined ? '–' : formatRate(rate);
+function storeText(outage: typeof activity.outage, nowMs: number): string {
+  if (outage === undefined) return 'no decision yet';
+  if (outage === null) return 'no outage now';
+  const age = formatAge(outage.sinceMs, nowMs);
+  return outage.error === null ? `for more than ${age}` : `for ${age}: ${outage.error}`;
 }
 
-function atMostText(durationMs: number): string {
-  return durationMs === 0 ? '< 1 ms' : `≤ ${formatDuration(durationMs)}`;
+function rateText(rate: number | null | undefined): string {
+  return rate === null || rate === undefined ? '–' : formatRate(rate);
 }
 
 function DecisionChart() {

@@ -18,8 +18,7 @@ export function SignInPage({ problem }: { readonly problem: string | null }) {
       </Form>
       {problem === null ? null : <Failure message={problem} />}
       <p class="muted">
-        <code>headgate token create</code> makes a token. A token of the role admin sees everything; one of the role app
-        sees its own entities.
+        <code>headgate token create</code> makes a token.
       </p>
     </main>
   );

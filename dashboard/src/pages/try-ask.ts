@@ -1,8 +1,8 @@
 import type { Api } from '../api/http.js';
 import { readChain, readEffective, readStatuses } from '../api/reads.js';
-import type { AskResult, BucketView, EffectiveView, PausedBy, StatusView } from '../api/types.js';
+import { serverNow } from '../api/server-time.js';
+import type { AskResult, EffectiveView, StatusView } from '../api/types.js';
 import { explain, type ExplainedLevel, type LevelBefore } from '../model/explain.js';
-import { isRunning } from '../model/gauge.js';
 
 interface Ask {
   readonly entityId: string;
@@ -24,12 +24,11 @@ export async function tryAsk(
   const { statuses: peeked } = await api.send<{ readonly statuses: readonly StatusView[] }>('POST', '/v1/peek', {
     body: ask,
   });
-  const result = isDryRun
-    ? resultOf(peeked, isAdmin ? await findPause(api, levels, resource) : null)
-    : await acquire(api, ask);
+  const result = isDryRun ? resultOf(peeked, before) : await acquire(api, ask);
+  const isGranted = result.granted;
   // A denial tells only the limits that refused. The others are as the peek saw them.
-  const decided = result.granted ? result.statuses : [...(result.violations ?? []), ...peeked];
-  return { result, levels: explain(levels, decided, result.granted && !isDryRun) };
+  const statuses = isGranted ? result.statuses : [...(result.violations ?? []), ...peeked];
+  return { result, levels: explain(levels, { isGranted, isDryRun, statuses }, ask.consume) };
 }
 
 /** As a batch of one: a denial is then an answer of the status 200, which a browser does not report as a failed request. */
@@ -61,27 +60,17 @@ function levelsIn(statuses: readonly StatusView[]): LevelBefore[] {
   });
 }
 
-async function findPause(api: Api, levels: readonly LevelBefore[], resource: string): Promise<PausedBy | null> {
-  const nowMs = Date.now();
-  for (const { entityId } of levels) {
-    const [{ record } = { record: null }] = await readChain(api, entityId, true);
-    if (isRunning(record?.paused, nowMs)) return { entityId, resource: null, ...record.paused };
-    const { bucket } = await api.get<{ readonly bucket: BucketView | null }>('/v1/bucket', { entityId, resource });
-    if (isRunning(bucket?.paused, nowMs)) return { entityId, resource, ...bucket.paused };
-  }
-  return null;
-}
-
-/** The decision that an ask with these statuses would get. */
-function resultOf(statuses: readonly StatusView[], paused: PausedBy | null): AskResult {
+/** The decision that an ask with these statuses would get. `others`: of all limits, because an ask may name none that has one. */
+function resultOf(statuses: readonly StatusView[], others: readonly StatusView[]): AskResult {
   const refusing = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
-  const denied = { granted: false, status: 429, code: 'limit.exceeded', detail: '', decidedBy: 'store' } as const;
-  if (paused !== null) {
-    const retryAfterMs = paused.until === null ? null : Date.parse(paused.until) - Date.now();
+  const denied = { granted: false, detail: '' } as const;
+  const paused = [...statuses, ...others].find((one) => one.paused)?.paused;
+  if (paused !== undefined) {
+    const retryAfterMs = paused.until === null ? null : Date.parse(paused.until) - serverNow();
     return { ...denied, reason: 'paused', retryAfterMs, violations: [], paused };
   }
   if (refusing.length === 0) {
-    return { granted: true, lease: { id: '', token: null, expiresAt: null }, statuses, decidedBy: 'store' };
+    return { granted: true, lease: { id: '', token: null }, statuses };
   }
   const waits = refusing.map(({ retryAfterMs }) => retryAfterMs);
   const never = waits.includes(null);

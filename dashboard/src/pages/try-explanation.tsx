@@ -13,15 +13,12 @@ const VERDICTS: Readonly<Record<ExplainedLimit['verdict'], { readonly text: stri
 const amountText = (amount: number | null): string => (amount === null ? '' : formatCount(amount));
 
 const COLUMNS: readonly Column<ExplainedLimit>[] = [
-  {
-    title: 'Verdict',
-    cell: ({ verdict }) => <span class={`tag ${VERDICTS[verdict].tone}`}>{VERDICTS[verdict].text}</span>,
-  },
-  { title: 'Limit', cell: ({ text }) => <code>{text}</code> },
-  { title: 'Before', cell: ({ before }) => amountText(before), isNumber: true },
-  { title: 'Asked', cell: ({ asked }) => amountText(asked), isNumber: true },
-  { title: 'After', cell: ({ after }) => amountText(after), isNumber: true },
-  { title: 'Why', cell: ({ remark }) => remark },
+  ['Verdict', ({ verdict }) => <span class={`tag ${VERDICTS[verdict].tone}`}>{VERDICTS[verdict].text}</span>],
+  ['Limit', ({ text }) => <code>{text}</code>],
+  ['Before', ({ before }) => amountText(before), 'number'],
+  ['Asked', ({ asked }) => amountText(asked), 'number'],
+  ['After', ({ after }) => amountText(after), 'number'],
+  ['Why', ({ remark }) => remark],
 ];
 
 /** Each level of the decision: the entity, then the parents that its spending counts for. */

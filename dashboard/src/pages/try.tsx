@@ -7,22 +7,25 @@ import { ActionResult } from '../ui/action-result.js';
 import { Field, Form } from '../ui/field.js';
 import { Panel } from '../ui/panel.js';
 import { useAction } from '../ui/use-action.js';
+import { useFields } from '../ui/use-fields.js';
 import { Explanation } from './try-explanation.js';
 import { tryAsk } from './try-ask.js';
 
 interface Tried {
+  /** The address of the ask: another one is not explained by it. */
+  readonly of: string;
   readonly result: AskResult;
   readonly levels: readonly ExplainedLevel[];
   readonly isDryRun: boolean;
 }
 
+const NOTHING = { entity: '', resource: '', consume: '', priority: '' };
+
 /** An acquire, explained level by level. */
 export function TryPage({ view }: { readonly view: SessionView }) {
   const { params } = route.value;
-  const [entity, setEntity] = useState(params['entity'] ?? '');
-  const [resource, setResource] = useState(params['resource'] ?? '');
-  const [consume, setConsume] = useState(params['consume'] ?? '');
-  const [priority, setPriority] = useState(params['priority'] ?? '');
+  const { values, field, origin } = useFields({ ...NOTHING, ...params });
+  const { entity, resource, consume, priority } = values;
   const [tried, setTried] = useState<Tried | null>(null);
   const action = useAction();
   const run = (isDryRun: boolean): void =>
@@ -31,22 +34,26 @@ export function TryPage({ view }: { readonly view: SessionView }) {
       const parsed = parseAmounts(consume);
       if ('error' in parsed) throw new Error(parsed.error);
       const ask = {
-        entityId: entity.trim(),
-        resource: resource.trim(),
+        entityId: entity,
+        resource,
         consume: parsed.amounts,
-        ...(priority.trim() === '' ? {} : { priority: priority.trim() }),
+        ...(priority === '' ? {} : { priority }),
       };
       setTried(null);
-      setTried({ ...(await tryAsk(api.value, ask, isDryRun, view.role === 'admin')), isDryRun });
+      setTried({
+        ...(await tryAsk(api.value, ask, isDryRun, view.role === 'admin')),
+        isDryRun,
+        of: JSON.stringify(values),
+      });
       return '';
     });
   return (
     <div class="page">
       <Form label="Try an acquire" onSubmit={() => run(true)}>
-        <Field label="Entity" value={entity} onInput={setEntity} required />
-        <Field label="Resource" value={resource} onInput={setResource} required />
-        <Field label="Consume" kind="long" value={consume} onInput={setConsume} hint="rpm=1 tpm=500" />
-        <Field label="Priority" value={priority} onInput={setPriority} hint="A class with a reserve; mostly empty" />
+        <Field label="Entity" {...field('entity')} required />
+        <Field label="Resource" {...field('resource')} required />
+        <Field label="Consume" kind="long" {...field('consume')} hint="rpm=1 tpm=500" />
+        <Field label="Priority" {...field('priority')} hint="Mostly empty" />
         <div class="buttons">
           <button type="submit" class="primary" disabled={action.isRunning}>
             Dry run
@@ -61,8 +68,8 @@ export function TryPage({ view }: { readonly view: SessionView }) {
         </div>
       </Form>
       <ActionResult action={action} />
-      {tried === null ? (
-        <Panel title="Decision" scope="store">
+      {tried?.of !== origin ? (
+        <Panel title="Decision">
           <p class="empty">A dry run takes nothing. An acquire takes what it asks for; slots can be given back here.</p>
         </Panel>
       ) : (
@@ -74,7 +81,7 @@ export function TryPage({ view }: { readonly view: SessionView }) {
 
 function Decision({ tried: { result, levels, isDryRun } }: { readonly tried: Tried }) {
   return (
-    <Panel title="Decision" scope="store">
+    <Panel title="Decision">
       <p class={`decision ${result.granted ? 'ok' : 'bad'}`} role="status">
         {sentenceOf(result, isDryRun)}
       </p>
@@ -88,14 +95,11 @@ function Decision({ tried: { result, levels, isDryRun } }: { readonly tried: Tri
 
 function HeldLease({ id, token }: { readonly id: string; readonly token: string }) {
   const action = useAction();
-  const [isOpen, setIsOpen] = useState(true);
+  const isOpen = action.done === null;
   const end = (how: 'commit' | 'rollback'): void =>
     action.run(async () => {
       await api.value.send('POST', `/v1/leases/${how}`, { body: { token } });
-      setIsOpen(false);
-      return how === 'commit'
-        ? 'Committed: the rates stay spent, the slots were given back.'
-        : 'Everything was given back.';
+      return how === 'commit' ? 'Slots were given back, rates stay spent.' : 'Everything was given back.';
     });
   return (
     <div class="buttons">
@@ -112,7 +116,7 @@ function HeldLease({ id, token }: { readonly id: string; readonly token: string 
           </button>
         </>
       ) : null}
-      <ActionResult action={action} />
+      <ActionResult action={action} takesFocus />
     </div>
   );
 }

@@ -1,15 +1,23 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { buildAddress, type PageName, parseRoute, type Route } from '../model/route.js';
 
 /** The address of the page, as data. */
 export const route = signal<Route>(parseRoute(location.pathname, location.search));
+
+/** The namespace that the address names; null: that of the token or of the server. */
+export const namespace = computed(() => route.value.params['namespace'] ?? null);
+
+/** The address of a page of the same namespace. */
+export function addressOf(page: PageName, params: Readonly<Record<string, string>> = {}): string {
+  return buildAddress(page, { ...params, namespace: params['namespace'] ?? namespace.value ?? '' });
+}
 
 export function navigate(
   page: PageName,
   params: Readonly<Record<string, string>> = {},
   how: 'push' | 'replace' = 'push',
 ): void {
-  const address = buildAddress(page, params);
+  const address = addressOf(page, params);
   if (address === location.pathname + location.search) return;
   if (how === 'push') history.pushState(null, '', address);
   else history.replaceState(null, '', address);

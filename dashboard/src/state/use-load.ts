@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { messageOf } from '../api/http.js';
 
 /** Data that is read from the server: not yet, in vain, or with the time at which it was read. */
@@ -9,11 +9,13 @@ export interface Load<T> {
 }
 
 interface LoadOptions {
-  /** Reads again so often while the page is visible. 0: only by `reload`. */
+  /** Reads again so often while the page is visible, and when it becomes visible. 0: only by `reload`. */
   readonly everyMs?: number;
   /** Reads again when it changes. What was read before stays on the page meanwhile. */
   readonly version?: string | number;
 }
+
+const isVisible = (): boolean => document.visibilityState === 'visible';
 
 /** Reads data now, when `key` changes, and repeatedly. Data of another key is never shown. `key` null: reads nothing. */
 export function useLoad<T>(
@@ -30,27 +32,36 @@ export function useLoad<T>(
   useEffect(() => {
     if (key === null) return undefined;
     const ended = new AbortController();
+    const { signal } = ended;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isReading = false;
     const read = async (): Promise<void> => {
-      if (document.visibilityState === 'visible' || everyMs === 0) {
-        try {
-          const data = await load(ended.signal);
-          if (!ended.signal.aborted) setState({ key, data, error: null });
-        } catch (error) {
-          if (ended.signal.aborted) return;
-          // What was read before stays on the page, with the error beside it.
+      clearTimeout(timer);
+      if (isReading) return;
+      isReading = true;
+      try {
+        const data = await load(signal);
+        if (!signal.aborted) setState({ key, data, error: null });
+      } catch (error) {
+        // What was read before stays on the page, with the error beside it.
+        if (!signal.aborted)
           setState((old) => ({ key, data: old?.key === key ? old.data : null, error: messageOf(error) }));
-        }
       }
-      if (everyMs > 0 && !ended.signal.aborted) timer = setTimeout(() => void read(), everyMs);
+      isReading = false;
+      if (everyMs > 0 && !signal.aborted) timer = setTimeout(readIfVisible, everyMs);
     };
-    void read();
+    const readIfVisible = (): void => {
+      if (isVisible()) void read();
+    };
+    if (everyMs > 0) document.addEventListener('visibilitychange', readIfVisible, { signal });
+    // A page that is opened in the background has its data when it is looked at.
+    if (isVisible() || state?.key !== key) void read();
     return () => {
       ended.abort();
       clearTimeout(timer);
     };
   }, [key, turn, everyMs, version]);
-  const reload = useCallback(() => setTurn((old) => old + 1), []);
+  const reload = (): void => setTurn(turn + 1);
   const isCurrent = state !== null && state.key === key;
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
 }

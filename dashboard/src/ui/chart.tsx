@@ -1,6 +1,9 @@
-import { useEffect, useRef } from 'preact/hooks';
-import uPlot from 'uplot';
-import { formatShort } from '../model/format.js';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type Plot from 'uplot';
+import { formatCount, formatShort } from '../model/format.js';
+
+/** The build puts uPlot before the page. */
+declare const uPlot: typeof Plot;
 
 export interface ChartSeries {
   readonly label: string;
@@ -24,12 +27,16 @@ interface ChartProps {
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-/** A line chart. It is drawn again when the theme or the width changes. */
+/**
+ * A chart of lines or bars. It is drawn again when the theme or the width changes. The values at a point are shown while the
+ * pointer is over it, or while the keyboard moves the point.
+ */
 export function Chart({ label, x, series, height, xText, kind = 'lines' }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
-  const latest = useRef({ x, series, xText, kind });
-  latest.current = { x, series, xText, kind };
+  const plot = useRef<Plot | null>(null);
+  const [point, setPoint] = useState<number | null>(null);
+  const latest = useRef<Drawn>({ x, series, xText, kind, onPoint: setPoint });
+  latest.current = { x, series, xText, kind, onPoint: setPoint };
   const shape = series.map(({ label: name, colour }) => `${name} ${colour}`).join('\n');
   useEffect(() => {
     const target = box.current;
@@ -37,6 +44,7 @@ export function Chart({ label, x, series, height, xText, kind = 'lines' }: Chart
     // The engine may keep one destroyed chart for ever (its literals with getters are part of the shape of objects). A
     // chart therefore gets a node of its own, which is taken out of the page, and no other reference to the page.
     let holder: HTMLElement | null = null;
+    const source: Source = { drawn: latest };
     const end = (): void => {
       plot.current?.destroy();
       plot.current = null;
@@ -46,7 +54,7 @@ export function Chart({ label, x, series, height, xText, kind = 'lines' }: Chart
       end();
       holder = target.appendChild(document.createElement('div'));
       const size = { width: target.clientWidth, height };
-      plot.current = new uPlot(optionsOf(size, coloursOf(target), latest.current), dataOf(latest.current), holder);
+      plot.current = new uPlot(optionsOf(size, coloursOf(target), source), dataOf(latest.current), holder);
     };
     make();
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: target.clientWidth, height }));
@@ -56,27 +64,61 @@ export function Chart({ label, x, series, height, xText, kind = 'lines' }: Chart
       resized.disconnect();
       dark.removeEventListener('change', make);
       end();
+      source.drawn = null;
     };
   }, [shape, height]);
   useEffect(() => plot.current?.setData(dataOf(latest.current)), [x, series]);
+  const pointTo = (at: number): void => {
+    const left = at < 0 ? -1 : plot.current?.valToPos(x[at] ?? 0, 'x');
+    plot.current?.setCursor({ left: left ?? -1, top: 0 });
+  };
+  const last = x.length - 1;
+  const at = point === null ? undefined : x[point];
+  const texts = series.map((one) => `${one.label}${at === undefined ? '' : ` ${valueText(one.values[point ?? 0])}`}`);
+  const where = at === undefined ? '' : xText(at);
   return (
     <figure class="chart">
       <div ref={box} role="img" aria-label={label} style={{ height: `${height}px` }} />
+      <input
+        type="range"
+        class="point"
+        aria-label="Point of the chart"
+        aria-valuetext={`${where} ${texts.join(', ')}`}
+        min={0}
+        max={last}
+        value={point ?? last}
+        onFocus={() => pointTo(last)}
+        onInput={(event) => pointTo(Number(event.currentTarget.value))}
+        onBlur={() => pointTo(-1)}
+      />
       <figcaption>
-        {series.map(({ label: name, colour }) => (
-          <span key={name} class="key">
+        {series.map(({ colour }, place) => (
+          <span key={colour}>
             <i class={`swatch ${colour}`} />
-            {name}
+            {texts[place]}
           </span>
         ))}
+        <span>{where}</span>
       </figcaption>
     </figure>
   );
 }
 
-type Drawn = Pick<ChartProps, 'x' | 'series' | 'xText'> & { readonly kind: 'lines' | 'bars' };
+interface Drawn extends Pick<ChartProps, 'x' | 'series' | 'xText'> {
+  readonly kind: 'lines' | 'bars';
+  readonly onPoint: (at: number | null) => void;
+}
 
-function dataOf({ x, series }: Drawn): uPlot.AlignedData {
+/** What a chart draws now; null: it is destroyed, and refers to nothing of the page. */
+interface Source {
+  drawn: { readonly current: Drawn } | null;
+}
+
+function valueText(value: number | null | undefined): string {
+  return value === null || value === undefined ? 'not known' : formatCount(value);
+}
+
+function dataOf({ x, series }: Drawn): Plot.AlignedData {
   return [[...x], ...series.map(({ values }) => [...values])];
 }
 
@@ -93,15 +135,18 @@ interface Size {
   readonly height: number;
 }
 
-function optionsOf(size: Size, colours: Colours, drawn: Drawn): uPlot.Options {
+function optionsOf(size: Size, colours: Colours, source: Source): Plot.Options {
   const font = '11px system-ui, sans-serif';
   const axis = { stroke: colours.muted, font, grid: { stroke: colours.line, width: 1 }, ticks: { show: false } };
-  const isBars = drawn.kind === 'bars';
+  const { kind, series } = source.drawn?.current ?? { kind: 'lines', series: [] };
+  const isBars = kind === 'bars';
   return {
     ...size,
     legend: { show: false },
-    cursor: { show: false },
-    padding: [8, 8, 0, 0],
+    cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+    hooks: { setCursor: [({ cursor }) => source.drawn?.current.onPoint(cursor.idx ?? null)] },
+    // Half of the last label of the axis is to the right of its tick.
+    padding: [8, 32, 0, 0],
     scales: {
       x: { time: false, ...(isBars ? { range: (plot) => [-0.6, (plot.data[0]?.length ?? 1) - 0.4] } : {}) },
       y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] },
@@ -112,26 +157,26 @@ function optionsOf(size: Size, colours: Colours, drawn: Drawn): uPlot.Options {
         space: 90,
         size: 28,
         ...(isBars ? { incrs: WHOLE, grid: { show: false } } : {}),
-        values: (_, values) => values.map((value) => drawn.xText(value)),
+        values: (_, values) => values.map((value) => source.drawn?.current.xText(value) ?? ''),
       },
       { ...axis, size: 44, values: (_, values) => values.map(formatShort) },
     ],
     series: [
       {},
-      ...drawn.series.map((one, at) => ({
+      ...series.map((one, at) => ({
         stroke: colours[one.colour],
         width: isBars ? 0 : 1.5,
         points: { show: false },
-        ...(isBars ? { fill: colours[one.colour], ...barsOf(at, drawn.series.length) } : {}),
+        ...(isBars ? { fill: colours[one.colour], ...barsOf(at, series.length) } : {}),
       })),
     ],
   };
 }
 
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 500];
 
 /** Bars of two series are beside each other. */
-function barsOf(at: number, count: number): Pick<uPlot.Series, 'paths'> {
+function barsOf(at: number, count: number): Pick<Plot.Series, 'paths'> {
   const align = count === 1 ? 0 : at === 0 ? -1 : 1;
   const paths = uPlot.paths.bars?.({ size: [count === 1 ? 0.6 : 0.35, 60], align });
   return paths === undefined ? {} : { paths };

@@ -16,45 +16,65 @@ interface FieldProps {
 
 const TYPES = { secret: { type: 'password' }, instant: { type: 'datetime-local' } } as const;
 
+interface LabelledProps {
+  readonly id: string;
+  readonly label: string;
+  readonly kind?: string;
+  readonly hint?: string;
+  readonly children: ComponentChildren;
+}
+
+function Labelled({ id, label, kind = '', hint = '', children }: LabelledProps) {
+  return (
+    <div class={`field ${kind}`}>
+      <label for={id}>{label}</label>
+      {children}
+      {hint === '' ? null : (
+        <small id={`${id}-hint`} class="hint">
+          {hint}
+        </small>
+      )}
+    </div>
+  );
+}
+
+const hintOf = (id: string, hint: string): string | undefined => (hint === '' ? undefined : `${id}-hint`);
+
 /** A labelled input of one line. */
 export function Field({
   label,
   value,
   onInput,
-  hint,
-  choices,
+  hint = '',
+  choices = [],
   kind = 'text',
   placeholder,
   required = false,
 }: FieldProps) {
   const id = useId();
   return (
-    <div class={`field ${kind}`}>
-      <label for={id}>{label}</label>
+    <Labelled id={id} label={label} kind={kind} hint={hint}>
       <input
         id={id}
-        {...(kind === 'secret' || kind === 'instant' ? TYPES[kind] : { list: choices && `${id}-choices` })}
+        {...(kind === 'secret' || kind === 'instant'
+          ? TYPES[kind]
+          : { list: choices.length === 0 ? undefined : `${id}-choices` })}
         value={value}
         autocomplete="off"
         spellcheck={false}
         placeholder={placeholder}
         required={required}
-        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+        aria-describedby={hintOf(id, hint)}
         onInput={(event) => onInput(event.currentTarget.value)}
       />
-      {hint === undefined ? null : (
-        <small id={`${id}-hint`} class="hint">
-          {hint}
-        </small>
-      )}
-      {choices === undefined ? null : (
+      {choices.length === 0 ? null : (
         <datalist id={`${id}-choices`}>
           {choices.map((choice) => (
             <option key={choice} value={choice} />
           ))}
         </datalist>
       )}
-    </div>
+    </Labelled>
   );
 }
 
@@ -62,24 +82,26 @@ interface ChoiceProps {
   readonly label: string;
   readonly value: string;
   readonly options: readonly (readonly [value: string, text: string])[];
-  readonly onChange: (value: string) => void;
+  readonly onInput: (value: string) => void;
 }
 
-export function Choice({ label, value, options, onChange }: ChoiceProps) {
+export function Choice({ label, value, options, onInput }: ChoiceProps) {
   const id = useId();
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+    <Labelled id={id} label={label}>
+      <select id={id} value={value} onChange={(event) => onInput(event.currentTarget.value)}>
         {options.map(([option, text]) => (
           <option key={option} value={option}>
             {text}
           </option>
         ))}
       </select>
-    </div>
+    </Labelled>
   );
 }
+
+/** For the field that a press of a button shows. */
+export const focusOn = (node: HTMLElement | null): void => node?.focus();
 
 interface AreaProps {
   readonly label: string;
@@ -88,29 +110,25 @@ interface AreaProps {
   readonly onInput: (value: string) => void;
   readonly hint?: string;
   readonly placeholder?: string;
+  readonly isFocused?: boolean;
 }
 
 /** A labelled input of several lines. */
-export function Area({ label, value, rows, onInput, hint, placeholder }: AreaProps) {
+export function Area({ label, value, rows, onInput, hint = '', placeholder, isFocused = false }: AreaProps) {
   const id = useId();
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
+    <Labelled id={id} label={label} hint={hint}>
       <textarea
+        ref={isFocused ? focusOn : null}
         id={id}
         rows={rows}
         spellcheck={false}
         value={value}
         placeholder={placeholder}
-        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+        aria-describedby={hintOf(id, hint)}
         onInput={(event) => onInput(event.currentTarget.value)}
       />
-      {hint === undefined ? null : (
-        <small id={`${id}-hint`} class="hint">
-          {hint}
-        </small>
-      )}
-    </div>
+    </Labelled>
   );
 }
 

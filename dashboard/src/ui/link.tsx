@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import { buildAddress, type PageName } from '../model/route.js';
+import type { PageName } from '../model/route.js';
+import { addressOf } from '../state/router.js';
+import { session } from '../state/session.js';
 
 interface LinkProps {
   readonly to: PageName;
@@ -12,13 +14,17 @@ interface LinkProps {
 /** A link to a page of the dashboard. The router follows it without loading the document again. */
 export function Link({ to, params = {}, current = false, children, ...rest }: LinkProps) {
   return (
-    <a href={buildAddress(to, params)} {...(current ? { 'aria-current': 'page' as const } : {})} {...rest}>
+    <a href={addressOf(to, params)} {...(current ? { 'aria-current': 'page' as const } : {})} {...rest}>
       {children}
     </a>
   );
 }
 
+/** Links to an entity, unless the token does not cover it: its page would only say so. */
 export function EntityLink({ id, resource = '' }: { readonly id: string; readonly resource?: string }) {
+  const { value } = session;
+  const prefix = value.kind === 'signed in' ? value.view.entityPrefix : null;
+  if (!id.startsWith(prefix ?? '')) return <span class="id">{id}</span>;
   return (
     <Link to="entity" params={{ id, resource }} class="id">
       {id}

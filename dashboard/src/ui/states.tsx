@@ -1,8 +1,14 @@
 import type { ComponentChildren } from 'preact';
+import { hears } from '../state/live.js';
 import type { Load } from '../state/use-load.js';
 
 export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
+}
+
+/** Says that there is nothing, if the page gets the events that would have named it. */
+export function NoEvents({ children }: { readonly children: ComponentChildren }) {
+  return <Empty>{hears.value ? children : 'Not known: the page is not connected.'}</Empty>;
 }
 
 export function Failure({ message, onRetry }: { readonly message: string; readonly onRetry?: () => void }) {
@@ -27,7 +33,9 @@ interface LoadedProps<T> {
 export function Loaded<T>({ load: { data, error, reload }, children }: LoadedProps<T>) {
   return (
     <>
-      {error === null ? null : <Failure message={error} onRetry={reload} />}
+      {error === null ? null : (
+        <Failure message={data === null ? error : `${error} (what follows was read before)`} onRetry={reload} />
+      )}
       {data === null ? error === null ? <Loading /> : null : children(data)}
     </>
   );

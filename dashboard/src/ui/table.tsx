@@ -1,11 +1,7 @@
 import type { ComponentChildren } from 'preact';
 
-export interface Column<T> {
-  readonly title: string;
-  readonly cell: (row: T) => ComponentChildren;
-  /** Numbers are aligned to the right. */
-  readonly isNumber?: boolean;
-}
+/** Numbers are aligned to the right. */
+export type Column<T> = readonly [title: string, cell: (row: T) => ComponentChildren, kind?: 'number'];
 
 interface TableProps<T> {
   /** What the table lists, for screen readers. */
@@ -22,8 +18,8 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
       <caption class="unseen">{caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
-          {columns.map(({ title, isNumber }) => (
-            <th key={title} role="columnheader" scope="col" class={isNumber === true ? 'number' : undefined}>
+          {columns.map(([title, , kind]) => (
+            <th key={title} role="columnheader" scope="col" class={kind}>
               {title}
             </th>
           ))}
@@ -32,8 +28,8 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
       <tbody role="rowgroup">
         {rows.map((row) => (
           <tr key={keyOf(row)} role="row">
-            {columns.map(({ title, cell, isNumber }) => (
-              <td key={title} role="cell" data-label={title} class={isNumber === true ? 'number' : undefined}>
+            {columns.map(([title, cell, kind]) => (
+              <td key={title} role="cell" data-label={title} class={kind}>
                 <div>{cell(row)}</div>
               </td>
             ))}

@@ -8,17 +8,21 @@ export interface Action {
   readonly error: string | null;
   /** `work` returns the sentence that says what was done. */
   readonly run: (work: () => Promise<string>) => void;
+  /** Forgets how the last one ended: what it said is not true any more. */
+  readonly clear: () => void;
 }
 
+const NOTHING = { isRunning: false, done: null, error: null };
+
 export function useAction(): Action {
-  const [state, setState] = useState<Omit<Action, 'run'>>({ isRunning: false, done: null, error: null });
+  const [state, setState] = useState<Omit<Action, 'run' | 'clear'>>(NOTHING);
   const run = (work: () => Promise<string>): void => {
     if (state.isRunning) return;
-    setState({ isRunning: true, done: null, error: null });
+    setState({ ...NOTHING, isRunning: true });
     work().then(
-      (done) => setState({ isRunning: false, done, error: null }),
-      (error: unknown) => setState({ isRunning: false, done: null, error: messageOf(error) }),
+      (done) => setState({ ...NOTHING, done }),
+      (error: unknown) => setState({ ...NOTHING, error: messageOf(error) }),
     );
   };
-  return { ...state, run };
+  return { ...state, run, clear: () => setState(NOTHING) };
 }

@@ -1,7 +1,8 @@
 import type { Awaitable, Backend, Call, ConsumeRequest } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-shards.js';
 import { charge } from './acquire/charge.js';
-import { adjust, consume, operate } from './acquire/consume.js';
+import { adjust, operate } from './acquire/change-level.js';
+import { consume } from './acquire/consume.js';
 import { deadlineIn } from '../../machine-time.js';
 import { extend } from './acquire/extend.js';
 import { everyLimit, judgeLevel } from './bucket/judge-level.js';
@@ -52,12 +53,16 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
   const { versions } = gate;
   const ownWrites = new RecentWrites();
 
-  /** Runs the work once the namespace is known to be active: synchronously if that is cached. */
-  const inNamespace = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
+  /** Resolves once the namespace is known to be active. undefined: that is cached. */
+  const admit = (call: Call): Promise<void> | undefined => {
     const news = transport.takeClockNews?.() ?? null;
     if (news !== null) call.tuning?.onError?.(errorOfNews(news), 'the time of the store');
     const checked = isAdmitted(call, gate.pass) ? undefined : gate.check(call);
-    return checked instanceof Promise ? checked.then(work) : work();
+    return checked instanceof Promise ? checked : undefined;
+  };
+  const inNamespace = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
+    const admitted = admit(call);
+    return admitted === undefined ? work() : admitted.then(work);
   };
 
   return {
@@ -73,14 +78,16 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     },
     storeTimeMs: () => transport.storeTimeMs(),
 
-    consume: (call, request) =>
-      inNamespace(call, () => {
+    consume: (call, request) => {
+      const admitted = admit(call);
+      if (admitted === undefined && !isPortable(request)) return consume(buckets, call, request);
+      return (async () => {
+        await admitted;
         // Clients of schema version 1 would take the holder of a portable lease for that of another lease.
-        const allowed = isPortable(request) ? versions.require(call, 'a portable lease') : undefined;
-        return allowed instanceof Promise
-          ? allowed.then(() => consume(buckets, call, request))
-          : consume(buckets, call, request);
-      }),
+        if (isPortable(request)) await versions.require(call, 'a portable lease');
+        return consume(buckets, call, request);
+      })();
+    },
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
     charge: (call, request) =>
       inNamespace(call, async () => {
@@ -95,7 +102,7 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
         return levels.map((level, at) => judgeLevel(images[at] ?? [], level, everyLimit(level), call.nowMs));
       }),
 
-    config: createConfigStore(table, gate, ownWrites),
+    config: createConfigStore(table, gate, versions, ownWrites),
     entities: createEntityStore(table, gate, versions, ownWrites),
     namespaces: registryWithVersionCheck(createNamespaceStore(table, gate), versions),
     audit: createAuditStore(table, gate),

@@ -10,10 +10,11 @@ import {
 import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
+import { expiryOf, refundsCounterOnly } from '../../core/bucket/give-back.js';
 import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
 import { isClosed } from '../../core/bucket/portable.js';
 import { hasBalance, isConsumed, sharesAccount } from '../../core/limit-kind.js';
-import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
+import { fullTokens, type Limit } from '../../core/limit.js';
 import { isRunning, type Pause } from '../../core/pause.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
@@ -129,8 +130,7 @@ export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
 
 /**
  * Debits (positive, down to a debt) and refunds (negative, capped by the next read). Skips limits that were removed or
- * changed their kind since: tokens are not slots. `rules`: the limits that the lease took by. What it took of an unlimited
- * limit came from no balance, so a limit that has replaced it must not get it back.
+ * changed their kind since: tokens are not slots. `rules`: the limits that the lease took by.
  */
 export function move(
   bucket: Bucket,
@@ -145,7 +145,7 @@ export function move(
     if (deltaMilli === undefined || deltaMilli === 0) continue;
     if (!sharesAccount(account.limit.kind, kind)) continue;
     account.consumedMilli = add(account.consumedMilli, deltaMilli);
-    if (!hasBalance(account.limit.kind) || (deltaMilli < 0 && isUnlimitedIn(rules, name))) continue;
+    if (!hasBalance(account.limit.kind) || (deltaMilli < 0 && refundsCounterOnly(rules, name))) continue;
     const write = planMove(account.limit, account.tokensMilli, credit(account.limit, bucket.baseMs, nowMs), {
       takeMilli: null,
       debitMilli: deltaMilli > 0 ? deltaMilli : 0,
@@ -180,24 +180,19 @@ export function release(bucket: Bucket, leaseId: string, nowMs: EpochMs): void {
   move(bucket, 'concurrent', negated(holder.slots), nowMs);
 }
 
-export function hasExpired(bucket: Bucket, nowMs: EpochMs): boolean {
-  for (const holder of bucket.holders.values()) if (holder.expiresAtMs <= nowMs) return true;
-  return false;
-}
-
 /** Gives back what expired holders hold: their slots, and their rates if they carry them. */
 export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   for (const [leaseId, holder] of bucket.holders) {
     if (holder.expiresAtMs > nowMs) continue;
     endLease(bucket, leaseId, holder, nowMs);
-    if (!isClosed(holder)) bucket.expired += 1;
+    if (expiryOf(holder).counts) bucket.expired += 1;
   }
 }
 
 /** Gives back what an expiry gives back. Of a lease that has ended nothing is left. */
 export function endLease(bucket: Bucket, leaseId: string, holder: Holder, nowMs: EpochMs): void {
   release(bucket, leaseId, nowMs);
-  if (holder.rates !== null) move(bucket, 'rate', negated(holder.rates), nowMs);
+  move(bucket, 'rate', negated(expiryOf(holder).rates), nowMs);
 }
 
 export function negated(amounts: readonly Amount[]): readonly Amount[] {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LevelAsk } from '../../backend.js';
 import type { Amount } from '../../core/bucket/decide.js';
+import { changesBy } from '../../core/bucket/holder-rules.js';
 import { Limit } from '../../core/limit.js';
 import type { Bucket } from './bucket.js';
 import { adjust, consume } from './consume.js';
@@ -68,7 +69,7 @@ describe('clients with different config versions', () => {
               const rates = level.asks.filter((ask) => !isSlots(known, ask.name));
               const deltas = ends === 'rolled back' ? rates.map((ask) => ({ ...ask, milli: -Number(ask.milli) })) : [];
               const end = slots.length > 0 ? ('release' as const) : ('none' as const);
-              adjust(space, { leaseId, levels: [{ ...level, kind: 'deltas', deltas, holder: end }] }, nowMs);
+              adjust(space, { leaseId, levels: [{ ...level, amounts: changesBy(deltas), holder: end }] }, nowMs);
             }
             const bucket = bucketOf(space);
             for (const { limit, tokensMilli } of bucket?.limits ?? []) {

@@ -198,7 +198,7 @@ describe('a lease', () => {
   const of = [Limit.perDay('rpd', 10), Limit.concurrent('slots', 1)];
   const asked = holding(levelOf(of, { rpd: 4, slots: 1 }), NOW_MS, 1_000);
   const ref = levelOf(of, {});
-  const change = { ...ref, kind: 'deltas', deltas: [], holder: 'release' } as const;
+  const change = { ...ref, amounts: [], holder: 'release' } as const;
 
   function tokens(space: MemorySpace, name: string) {
     return bucketOf(space)?.limits.find(({ limit }) => limit.name === name)?.tokensMilli;
@@ -229,8 +229,8 @@ describe('a lease', () => {
     consume(space, { leaseId: 'id', levels: [refunding] }, NOW_MS);
     consume(space, { leaseId: 'next', levels: [levelOf(of, { slots: 1 })] }, NOW_MS + 1_000);
     expect(tokens(space, 'rpd')).toBe(10_000);
-    const totals = [{ name: 'rpd', milli: 5_000, deltaMilli: 1_000 }];
-    const settling = { ...ref, kind: 'totals', totals, holder: 'release' } as const;
+    const amounts = [{ name: 'rpd', fromMilli: 4_000, toMilli: 5_000 }];
+    const settling = { ...ref, amounts, holder: 'release', refundsOnExpiry: true } as const;
     expect(adjust(space, { leaseId: 'id', levels: [settling] }, NOW_MS + 1_000)).toMatchObject([{ holderLost: true }]);
     expect(tokens(space, 'rpd')).toBe(5_000);
   });

@@ -1,3 +1,4 @@
+import { hasExpired } from '../../core/bucket/give-back.js';
 import type {
   AdjustRequest,
   ChargeOutcome,
@@ -25,20 +26,15 @@ import {
 } from '../../core/bucket/decide.js';
 import { leastOf, withAmount } from '../../core/bucket/at-most.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
-import {
-  type ClosedState,
-  isClosed,
-  MAX_HOLDERS_OF_PORTABLE,
-  operate as operateOn,
-} from '../../core/bucket/portable.js';
+import { type ClosedState, isClosed, operate as operateOn, partOf } from '../../core/bucket/portable.js';
 import { receiptEnd } from '../../core/bucket/receipt.js';
+import { isCrowded, tracesToDrop } from '../../core/bucket/traces.js';
 import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
   copyOf,
   createBucket,
-  hasExpired,
   hold,
   move,
   negated,
@@ -84,7 +80,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
   if (leaseId !== null && levels.some(({ holder }, at) => holder !== null && buckets[at]?.holders.has(leaseId))) {
     return { kind: 'id-taken' };
   }
-  if (levels.some((level, at) => isCrowded(space, level, buckets[at] as Bucket, nowMs))) {
+  if (levels.some((level, at) => hasNoRoom(space, level, buckets[at] as Bucket, nowMs))) {
     return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: answers, crowded: true };
   }
   for (let at = 0; at < levels.length; at++) {
@@ -93,8 +89,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     foldBeforeHourEnds(space, level, bucket, nowMs);
     const answer = answers[at] as LevelAnswer;
     take(bucket, answer.verdicts);
-    if (level.holder !== null && leaseId !== null)
-      hold(bucket, leaseId, takenHolder(level.holder, answer.verdicts, answer.configIsOlder));
+    if (level.holder !== null && leaseId !== null) hold(bucket, leaseId, takenHolder(level.holder, answer.verdicts));
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   }
   return { kind: 'granted', levels: answers };
@@ -108,14 +103,14 @@ function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly Leve
   return false;
 }
 
-/** Whether the bucket has no room for the holder of a portable lease. Expired holders are reclaimed first. */
-function isCrowded(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): boolean {
-  if (level.holder?.portable === undefined || bucket.holders.size < MAX_HOLDERS_OF_PORTABLE) return false;
+/** Whether the bucket has no room for the holder. Expired holders are reclaimed first. */
+function hasNoRoom(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): boolean {
+  if (level.holder === null || !isCrowded(bucket.holders, level.holder)) return false;
   if (!hasExpired(bucket, nowMs)) return true;
   foldBeforeHourEnds(space, level, bucket, nowMs);
   reclaimExpired(bucket, nowMs);
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
-  return bucket.holders.size >= MAX_HOLDERS_OF_PORTABLE;
+  return isCrowded(bucket.holders, level.holder);
 }
 
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
@@ -200,7 +195,7 @@ export function operate(space: Space, request: OperateRequest, nowMs: EpochMs): 
 function operateLevel(space: Space, leaseId: string, level: LevelOperation, nowMs: EpochMs): OperationResult {
   const bucket = openLevel(space, level, nowMs);
   const stored = bucket.holders.get(leaseId);
-  const effect = operateOn(stored, level, bucket.limits);
+  const effect = operateOn(stored, level, bucket.limits, nowMs);
   if (effect.kind === 'closed') return effect;
   const isChanged = effect.kind === 'lost' ? effect.due.length > 0 : effect.holder !== stored;
   if (isChanged) {
@@ -209,10 +204,11 @@ function operateLevel(space: Space, leaseId: string, level: LevelOperation, nowM
     if (effect.kind === 'done') {
       move(bucket, 'concurrent', negated(effect.slotsBack), nowMs);
       hold(bucket, leaseId, effect.holder);
+      if (isClosed(effect.holder)) for (const id of tracesToDrop(bucket.holders)) release(bucket, id, nowMs);
     }
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   }
-  return effect.kind === 'lost' ? { kind: 'lost' } : { kind: 'done', taken: effect.holder.portable?.taken ?? [] };
+  return effect.kind === 'lost' ? { kind: 'lost' } : { kind: 'done', part: partOf(effect.holder) };
 }
 
 /** Extends all holders or none, so that a lease is never partly extended. */

@@ -49,3 +49,19 @@ test('buckets whose holders have expired are deleted too, and the expiries are c
     buckets += holders >= 0 ? 1 : 0;
   expect(buckets).toBeLessThanOrEqual(10_001);
 });
+
+test(
+  'the audit of namespaces in memory keeps the newest records, as that of one namespace does',
+  { timeout: 120_000 },
+  async () => {
+    const clock = fakeClock();
+    const limiter = await RateLimiter.open(memory({ namespaces: ['default', 'other'] }), { limits: LIMITS, clock });
+    for (let changes = 0; changes < 20_004; changes += 2) {
+      await limiter.namespaces.delete('other');
+      await limiter.namespaces.recover('other');
+    }
+    let records = 0;
+    for await (const _ of limiter.audit.list({ namespace: 'other' })) records += 1;
+    expect(records).toBe(10_003);
+  },
+);

@@ -1,4 +1,5 @@
 import type {
+  AuditPageRequest,
   AuditRecord,
   ChargeReceipt,
   EntityRecord,
@@ -161,11 +162,10 @@ export class MemorySpace implements Space {
   }
 
   addAudit(record: AuditRecord): void {
-    this.#audit.push(structuredClone(record));
-    if (this.#audit.length > 2 * KEPT_AUDIT_RECORDS) this.#audit = this.#audit.slice(-KEPT_AUDIT_RECORDS);
+    this.#audit = withAudit(this.#audit, structuredClone(record));
   }
 
-  audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+  audit(subject: string | null, sinceMs: EpochMs, page: AuditPageRequest): Page<AuditRecord> {
     return structuredClone(pageOf(auditWhere(this.#audit, subject, sinceMs), page, ({ id }) => id));
   }
 
@@ -180,6 +180,12 @@ export class MemorySpace implements Space {
 
 function copyOfConfig(config: StoredConfig): StoredConfig {
   return { ...config, limits: config.limits === null ? null : [...config.limits] };
+}
+
+/** The records with one more. The oldest half is dropped when there are twice as many as are kept. */
+export function withAudit(records: AuditRecord[], record: AuditRecord): AuditRecord[] {
+  records.push(record);
+  return records.length > 2 * KEPT_AUDIT_RECORDS ? records.slice(-KEPT_AUDIT_RECORDS) : records;
 }
 
 export function auditWhere(

@@ -1,10 +1,19 @@
-import type { AuditRecord, Backend, Call, NamespaceRecord, Page, PageRequest, RegistryCall } from '../../backend.js';
+import type {
+  AuditPageRequest,
+  AuditRecord,
+  Backend,
+  Call,
+  NamespaceRecord,
+  Page,
+  PageRequest,
+  RegistryCall,
+} from '../../backend.js';
 import { buildFirstNamespaceId, checkNamespace } from '../../core/identifiers.js';
 import { requireActive } from '../../core/config/namespaces.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
-import { auditWhere, MemorySpace } from './memory-space.js';
+import { auditWhere, MemorySpace, withAudit } from './memory-space.js';
 import { pageOf } from '../../core/paging.js';
 import { EVERYTHING } from './paging.js';
 import type { Registry, Space, Storage } from './storage.js';
@@ -76,7 +85,7 @@ class MemoryRegistry implements Registry {
   /** The spaces of active namespaces, so that most calls need one lookup. */
   readonly #open = new Map<string, MemorySpace>();
   readonly #spaces = new Map<string, MemorySpace>();
-  readonly #audit: AuditRecord[] = [];
+  #audit: AuditRecord[] = [];
   readonly #keptBuckets: number | undefined;
 
   constructor(keptBuckets: number | undefined) {
@@ -130,10 +139,10 @@ class MemoryRegistry implements Registry {
   }
 
   addAudit(record: AuditRecord): void {
-    this.#audit.push(record);
+    this.#audit = withAudit(this.#audit, record);
   }
 
-  audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+  audit(subject: string, sinceMs: EpochMs, page: AuditPageRequest): Page<AuditRecord> {
     return structuredClone(pageOf(auditWhere(this.#audit, subject, sinceMs), page, ({ id }) => id));
   }
 }

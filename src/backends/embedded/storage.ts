@@ -1,4 +1,5 @@
 import type {
+  AuditPageRequest,
   AuditRecord,
   Awaitable,
   Call,
@@ -64,7 +65,7 @@ export interface Space {
 
   addAudit(record: AuditRecord): void;
   /** In the order of their ids, from a time: all, or those of one subject. */
-  audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord>;
+  audit(subject: string | null, sinceMs: EpochMs, page: AuditPageRequest): Page<AuditRecord>;
 
   /** Adds to the hourly, daily and monthly windows that contain the hour. */
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void;
@@ -82,7 +83,7 @@ export interface Registry {
   /** Removes all records of a namespace, and returns how many there were. */
   clear(id: string): number;
   addAudit(record: AuditRecord): void;
-  audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord>;
+  audit(subject: string, sinceMs: EpochMs, page: AuditPageRequest): Page<AuditRecord>;
 }
 
 /** The tables of an embedded backend. Work is atomic, and no other write runs at the same time. */

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LevelAsk, UsageRecord } from '../../backend.js';
 import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
+import { changesBy } from '../../core/bucket/holder-rules.js';
 import { Limit } from '../../core/limit.js';
 import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../core/usage/usage.js';
 import { adjust, consume } from './consume.js';
@@ -109,7 +110,7 @@ function play(space: MemorySpace, model: Expected, does: Step, leaseId: string, 
 
   if (does.does === 'adjust') {
     const deltas = does.amounts.map(({ name, milli }) => ({ name, milli: 3_000 - Number(milli) }));
-    adjust(space, { leaseId, levels: [{ ...ref, kind: 'deltas', deltas, holder: 'none' }] }, nowMs);
+    adjust(space, { leaseId, levels: [{ ...ref, amounts: changesBy(deltas), holder: 'none' }] }, nowMs);
     for (const { name, milli } of deltas) if (isRate(name)) model.add(nowMs, name, milli);
     return;
   }

@@ -1,10 +1,11 @@
+import { hasExpired } from '../../core/bucket/give-back.js';
 import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
 import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage/usage.js';
 import { isConsumed } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
-import { type Bucket, hasExpired, isIdle, reclaimExpired } from './bucket.js';
+import { type Bucket, isIdle, reclaimExpired } from './bucket.js';
 import { EVERYTHING, mergePage } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 

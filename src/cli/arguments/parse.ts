@@ -28,6 +28,15 @@ export function parseWhole(flag: string, text: string): number {
   return Number(text);
 }
 
+const MAX_PORT = 65_535;
+
+/** `8700`. `least` is 0 where the operating system may choose the port. */
+export function parsePort(flag: string, text: string, least: 0 | 1): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : -1;
+  if (port < least || port > MAX_PORT) throw new ValidationError(flag, `a port from ${least} to ${MAX_PORT}`, text);
+  return port;
+}
+
 const UNITS_MS = new Map([
   ['ms', 1],
   ['s', 1_000],
@@ -57,19 +66,21 @@ const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?<zone>Z
 /** Reads an ISO 8601 date or time, in UTC unless it names a zone, or a duration before now. */
 export function parseInstant(flag: string, text: string, now: Date): Date {
   const agoMs = readDuration(text);
-  if (agoMs !== undefined) return new Date(now.getTime() - agoMs);
+  const instant = agoMs === undefined ? readIso(text) : new Date(now.getTime() - agoMs);
+  if (instant !== undefined && !Number.isNaN(instant.getTime())) return instant;
+  throw new ValidationError(
+    flag,
+    'a UTC time such as 2027-01-31 or 2027-01-31T10:00, or a duration before now such as 6hour',
+    text,
+  );
+}
+
+function readIso(text: string): Date | undefined {
   const match = isDay(text.slice(0, 10)) ? ISO.exec(text) : null;
+  if (match === null) return undefined;
   // JavaScript reads a time without a zone as local time; windows of usage are in UTC.
-  const needsZone = match !== null && text.includes('T') && match.groups?.['zone'] === undefined;
-  const instant = new Date(needsZone ? `${text}Z` : text);
-  if (match === null || Number.isNaN(instant.getTime())) {
-    throw new ValidationError(
-      flag,
-      'a UTC time such as 2027-01-31 or 2027-01-31T10:00, or a duration before now such as 6hour',
-      text,
-    );
-  }
-  return instant;
+  const needsZone = text.includes('T') && match.groups?.['zone'] === undefined;
+  return new Date(needsZone ? `${text}Z` : text);
 }
 
 /** JavaScript reads 30 February as 2 March. */

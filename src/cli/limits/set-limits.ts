@@ -1,4 +1,5 @@
 import type { OnUnavailable } from '../../core/config/config.js';
+import { HeadgateError } from '../../core/errors.js';
 import type { Limit } from '../../core/limit.js';
 import type { ConfigLevelRef } from '../../limiter/api/config-api.js';
 import { describeLevel } from './describe-limits.js';
@@ -10,6 +11,12 @@ export const REPLACE_OPTION = [
   '--replace',
   'replace the whole list: removes the limits that are not named, after confirmation',
 ] as const;
+
+/** For a command that also sets something else than limits: `--replace` alone could be meant to remove them all. */
+export function checkReplace(limits: readonly Limit[] | undefined, replace: boolean | undefined): void {
+  if (replace !== true || limits !== undefined) return;
+  throw new HeadgateError('input.invalid', '--replace needs the limits that stay: -l rpm:60/min');
+}
 
 /** The values of `-l` and `--replace`. */
 export interface LimitsToSet {
@@ -27,20 +34,39 @@ export type Note = (style: Style) => string;
  * Sets limits at one level. Asks for confirmation before it removes limits. The note names the limits of a weaker level
  * that no longer apply, because only the strongest level that has limits applies.
  */
-export async function setLimits(
+export async function setLimits(session: Session, level: ConfigLevelRef, wanted: LimitsToSet): Promise<Note> {
+  const write = await prepareLimits(session, level, wanted);
+  return write();
+}
+
+/**
+ * Asks for confirmation as `setLimits` does, and returns the rest of it: a command that also writes something else must
+ * ask before its first write.
+ */
+export async function prepareLimits(
   session: Session,
   level: ConfigLevelRef,
-  { limits, replace, ...policy }: LimitsToSet,
-): Promise<Note> {
-  const { config } = session.limiter;
-  const stored = (await config.get(level))?.limits ?? [];
+  wanted: LimitsToSet,
+): Promise<() => Promise<Note>> {
+  const { limits, replace } = wanted;
+  const stored = (await session.limiter.config.get(level))?.limits ?? [];
   if (replace) {
     const removed = withoutNames(stored, limits);
     if (removed.length > 0) await session.confirm(`removes ${removed.join(', ')} from ${describeLevel(level)}`);
   }
-  const change = { limits };
+  return async () => {
+    await writeLimits(session, level, wanted);
+    return stored.length > 0 ? () => '' : noteHidden(session, level, limits);
+  };
+}
+
+async function writeLimits(
+  { limiter: { config } }: Session,
+  level: ConfigLevelRef,
+  { replace, ...change }: LimitsToSet,
+): Promise<void> {
   if (level === 'system') {
-    await (replace ? config.setSystem({ ...change, ...policy }) : config.mergeSystem({ ...change, ...policy }));
+    await (replace ? config.setSystem(change) : config.mergeSystem(change));
   } else if (!('entityId' in level)) {
     await (replace ? config.setResource(level.resource, change) : config.mergeResource(level.resource, change));
   } else if (level.resource === undefined) {
@@ -50,7 +76,6 @@ export async function setLimits(
     const { entityId, resource } = level;
     await (replace ? config.setEntity(entityId, resource, change) : config.mergeEntity(entityId, resource, change));
   }
-  return stored.length > 0 ? () => '' : noteHidden(session, level, limits);
 }
 
 async function noteHidden(session: Session, level: ConfigLevelRef, limits: readonly Limit[]): Promise<Note> {

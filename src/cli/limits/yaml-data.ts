@@ -1,4 +1,16 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
+import {
+  Composer,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  type Pair,
+  Parser,
+} from 'yaml';
 import { joinPath, ROOT } from '../../core/manifest/problems.js';
 
 /** A place in a text; both numbers count from 1. */
@@ -29,40 +41,54 @@ export class YamlError extends Error {
 /** The number of nodes that all aliases together may repeat: a real file repeats hundreds, a malicious one billions. */
 const MAX_REPEATED = 100_000;
 
-const MAX_LEVELS = 1_000;
+/** Far more than any real file has, and far less than the stack of functions that call themselves for each level. */
+const MAX_LEVELS = 100;
+const TOO_DEEP = `expected at most ${MAX_LEVELS} levels of nesting, got more`;
 
 /** Reads one document of YAML 1.2: text, numbers, true, false, null, lists, and objects whose keys are text. */
 export function parseYaml(text: string): YamlData {
   const lines = new LineCounter();
-  const document = parseText(text, lines);
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const [error, ...others] = [...document.errors, ...document.warnings];
-  if (error !== undefined) {
-    const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
-    throw new YamlError(`${explain(error.code, error.message)}${more}`, placeAt(error.pos[0]));
-  }
+  const document = composeDocument(text, lines, placeAt);
   const reader = new Reader(placeAt);
   const data = reader.read(document.contents, ROOT, 0);
   return { data, locate: (path, at) => reader.locate(path, at) };
 }
 
-function parseText(text: string, lineCounter: LineCounter): Document.Parsed {
-  try {
-    // Duplicate keys are found here in one pass: the library compares each key with all others.
-    return parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, schema: 'core', merge: false });
-  } catch (error) {
-    // The library recurses for every level of nesting.
-    if (error instanceof RangeError) throw new YamlError('nested too deeply', undefined);
-    throw error;
+type PlaceAt = (offset: number) => Place;
+
+function composeDocument(text: string, lines: LineCounter, placeAt: PlaceAt): Document.Parsed {
+  // Duplicate keys are found by the reader in one pass: the library compares each key with all others.
+  const composer = new Composer({ prettyErrors: false, uniqueKeys: false, schema: 'core', merge: false });
+  const [first, second] = composer.compose(tokensOf(text, lines, placeAt), true, text.length);
+  // The composer makes a document of an empty text too.
+  const document = first as Document.Parsed;
+  const [error, ...others] = [...document.errors, ...document.warnings];
+  const more = others.length === 0 ? '' : ` (and ${others.length} more)`;
+  if (error !== undefined) {
+    throw new YamlError(`not valid YAML: ${error.message.replaceAll(/\s+/g, ' ')}${more}`, placeAt(error.pos[0]));
   }
+  if (second !== undefined)
+    throw new YamlError('expected one document, got another one here', placeAt(second.range[0]));
+  return document;
 }
 
-function explain(code: string, message: string): string {
-  if (code === 'MULTIPLE_DOCS') return 'expected one document, got another one here';
-  return `not valid YAML: ${message.replaceAll(/\s+/g, ' ')}`;
+/**
+ * The tokens of a text. Refuses deep nesting here, because lexer and parser keep a stack of their own, and the composer recurses
+ * for each level. Its stack overflow cannot be caught: a regular expression that V8 compiles near the end of the stack ends the process.
+ */
+function* tokensOf(text: string, lines: LineCounter, placeAt: PlaceAt) {
+  const parser = new Parser(lines.addNewLine);
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    // The first entry is the document.
+    if (parser.stack.length > MAX_LEVELS + 1) throw new YamlError(TOO_DEEP, placeAt(parser.offset));
+  }
+  yield* parser.end();
 }
 
 interface Places {
@@ -71,7 +97,7 @@ interface Places {
 }
 
 class Reader {
-  readonly #placeAt: (offset: number) => Place;
+  readonly #placeAt: PlaceAt;
   readonly #places = new Map<string, Places>();
   readonly #anchors = new Map<string, Node>();
   /** The nodes that are being read: an alias to one of them would be an infinite loop. */
@@ -79,7 +105,7 @@ class Reader {
   #isRepeating = false;
   #repeated = 0;
 
-  constructor(placeAt: (offset: number) => Place) {
+  constructor(placeAt: PlaceAt) {
     this.#placeAt = placeAt;
   }
 
@@ -96,7 +122,7 @@ class Reader {
     const isBelow = (isMap(value) || isSeq(value)) && value.flow !== true;
     if (!this.#isRepeating) this.#places.set(path, { key: keyAt, value: isBelow ? (keyAt ?? valueAt) : valueAt });
     if (value === null || value === undefined) return null;
-    if (level > MAX_LEVELS) this.#fail(path, 'nested too deeply', valueAt);
+    if (level > MAX_LEVELS) this.#fail(path, TOO_DEEP, valueAt);
     this.#count(path, valueAt);
     if (isAlias(value)) return this.#readAlias(value.source, path, level, valueAt);
     if (value.anchor !== undefined && !this.#isRepeating) this.#anchors.set(value.anchor, value);

@@ -1,7 +1,7 @@
 /**
  * What `--json` prints, one type per command, beside the command: a promise to programs, repeated as a table in
- * docs/guide/cli.md. Limits are text as `Limit.parse` reads it, instants are ISO 8601 in UTC, durations end in `Ms`.
- * Every field is always there.
+ * docs/reference/cli-json.md. Limits are text as `Limit.parse` reads it, instants are ISO 8601 in UTC, durations end in `Ms`.
+ * A field that can be left out says so; every other one is always there.
  */
 export type LimitText = string;
 export type Instant = string;

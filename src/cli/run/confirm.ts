@@ -2,17 +2,20 @@ import { HeadgateError } from '../../core/errors.js';
 import type { GlobalOptions } from './global-options.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-type Question = (change: string) => Promise<void>;
+type Question = (change: string, unchanged?: string) => Promise<void>;
 
-/** Asks for confirmation before data is lost. `change` completes "This ...": `deletes entity user-1`. */
+/**
+ * Asks for confirmation before data is lost. `change` completes "This ...": `deletes entity user-1`. `unchanged` is for a
+ * question that comes after a first change.
+ */
 export function createConfirm(terminal: Terminal, { yes }: GlobalOptions): Question {
-  return async (change) => {
+  return async (change, unchanged) => {
     if (yes === true) return;
     requireTerminal(terminal, change);
     const { confirm } = await import('@clack/prompts');
     // On standard error, because standard output has only the result.
     const answer = await confirm({ message: `This ${change}. Continue?`, initialValue: false, output: process.stderr });
-    if (answer !== true) throw notConfirmed();
+    if (answer !== true) throw notConfirmed(unchanged);
   };
 }
 
@@ -35,6 +38,6 @@ function requireTerminal({ canAsk }: Terminal, change: string): void {
   throw new HeadgateError('input.invalid', `This ${change}: without a terminal to ask on, it needs --yes`);
 }
 
-function notConfirmed(): HeadgateError {
-  return new HeadgateError('input.invalid', 'Not confirmed: nothing was changed');
+function notConfirmed(unchanged = 'nothing was changed'): HeadgateError {
+  return new HeadgateError('input.invalid', `Not confirmed: ${unchanged}`);
 }

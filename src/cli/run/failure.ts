@@ -6,6 +6,7 @@ import {
   NamespaceNotFound,
   ValidationError,
 } from '../../core/errors.js';
+import { reasonOf } from '../../core/reason-of.js';
 import type { Terminal } from '../terminal/terminal.js';
 
 /** A failed command: one line for people, and data for programs. */
@@ -28,7 +29,7 @@ export function describeFailure(error: unknown): CommandFailure {
     const json = { ...error.toJSON(), message };
     return { exitCode: error.exitCode, message, json, stack: error.stack };
   }
-  const message = oneLine(error instanceof Error ? error.message : String(error));
+  const message = oneLine(reasonOf(error));
   const json = { name: error instanceof Error ? error.name : 'Error', code: 'unexpected', message };
   return {
     exitCode: UNEXPECTED_EXIT,

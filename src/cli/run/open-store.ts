@@ -6,6 +6,7 @@ import { file, parseFileAddress } from '../../backends/embedded/file/file.js';
 import { memory } from '../../backends/embedded/memory.js';
 import { InfrastructureError } from '../../core/errors.js';
 import { checkNamespace } from '../../core/identifiers.js';
+import { reasonOf } from '../../core/reason-of.js';
 import type { LimiterOptions } from '../../limiter/options.js';
 import { RateLimiter } from '../../limiter/rate-limiter.js';
 import { namespaceIn } from '../../limiter/store-url.js';
@@ -32,12 +33,12 @@ export function openStore(
   const named = options.store ?? (env['HEADGATE_URL'] || undefined);
   const address = named ?? 'memory:';
   const namespace = options.namespace ?? namespaceIn(address) ?? (env['HEADGATE_NAMESPACE'] || 'default');
-  const principal = options.principal ?? (env['HEADGATE_PRINCIPAL'] || osUser());
+  const principal = options.principal || env['HEADGATE_PRINCIPAL'] || osUser();
   if (named === undefined)
     note('no store is named (--store or HEADGATE_URL): the store is in memory, and ends with the command');
   const limiter = new RateLimiter(storeOf(address, namespace, note), {
     namespace,
-    onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+    onError: (error, where) => note(`${where}: ${reasonOf(error)}`),
     ...(principal === undefined ? {} : { principal, caller: principal }),
     ...tuning,
   });

@@ -75,13 +75,16 @@ test('a noun without a verb shows its help', async () => {
   expect(terminal.outText()).toMatch(/^Usage: headgate entity /);
 });
 
-test.each(['entity', 'acquire'])('`headgate help %s` prints the same as the option --help', async (name) => {
-  const [asked, flagged] = [fakeTerminal(), fakeTerminal()];
-  const runs = [
-    createProgram(asked, '1.2.3').parseAsync(['help', name], { from: 'user' }),
-    createProgram(flagged, '1.2.3').parseAsync([name, '--help'], { from: 'user' }),
-  ];
-  for (const run of runs) await expect(run).rejects.toThrow(CommanderError);
-  expect(asked.outText()).toBe(flagged.outText());
-  expect(asked.outText()).toMatch(new RegExp(`^Usage: headgate ${name} [^]*Examples:`));
-});
+test.each(['entity', 'acquire', 'entity set'])(
+  '`headgate help %s` prints the same as the option --help',
+  async (name) => {
+    const [asked, flagged] = [fakeTerminal(), fakeTerminal()];
+    const runs = [
+      createProgram(asked, '1.2.3').parseAsync(['help', ...name.split(' ')], { from: 'user' }),
+      createProgram(flagged, '1.2.3').parseAsync([...name.split(' '), '--help'], { from: 'user' }),
+    ];
+    for (const run of runs) await expect(run).rejects.toThrow(CommanderError);
+    expect(asked.outText()).toBe(flagged.outText());
+    expect(asked.outText()).toMatch(new RegExp(`^Usage: headgate ${name} [^]*Examples:`));
+  },
+);

@@ -46,24 +46,31 @@ function describeProgram(terminal: Terminal, version: string) {
     for (const { load, ...text } of commands) loaders.set(addCommand(program, text), load);
   }
   loaders.set(program.command('take <file>', { hidden: true }), () => import('../commands/about/take.js'));
-  addHelpCommand(program);
   const defineCommand = async (command: Command): Promise<void> => {
     const load = loaders.get(command);
     loaders.delete(command);
     if (load !== undefined) (await load()).define(command, context);
   };
+  addHelpCommand(program, defineCommand);
   program.hook('preSubcommand', (_, command) => defineCommand(command));
   return { program, defineCommand };
 }
 
 /** Commander's own `help` would show a command before its file is loaded. */
-function addHelpCommand(program: Command): void {
+function addHelpCommand(program: Command, defineCommand: (command: Command) => Promise<void>): void {
   program
     .helpCommand(false)
-    .command('help [command]')
+    .command('help [command...]')
     .summary('show the help of a command')
-    .action(async (name?: string) => {
-      await program.parseAsync(name === undefined ? ['--help'] : [name, '--help'], { from: 'user' });
+    .action(async (names: readonly string[]) => {
+      let shown = program;
+      for (const name of names) {
+        const next = shown.commands.find((command) => command.name() === name);
+        if (next === undefined) return shown.error(`unknown command '${name}'`);
+        await defineCommand(next);
+        shown = next;
+      }
+      return shown.help();
     });
 }
 

@@ -10,8 +10,11 @@ export interface StackSession {
   readonly names: StackNames;
   /** The version of this package. */
   readonly version: string;
-  /** Resolves if the user confirms, else throws. `change` completes "This ...". */
-  confirm(change: string): Promise<void>;
+  /**
+   * Resolves if the user confirms, else throws. `change` completes "This ...". `unchanged`: what a refusal leaves as it
+   * was, by default everything.
+   */
+  confirm(change: string, unchanged?: string): Promise<void>;
   /** Resolves if the user types `name`, else throws. */
   confirmByName(change: string, name: string): Promise<void>;
   /** Prints text on standard error before the result, but not with `--json`. */

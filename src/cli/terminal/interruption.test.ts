@@ -22,3 +22,15 @@ test('signals have their usual effect again after the work, also after work that
   await expect(stopOnSignal(async () => Promise.reject(new Error('x')), undefined, source)).rejects.toThrow('x');
   expect(source.eventNames()).toEqual([]);
 });
+
+test('a second signal of the other kind finds no listener, so that it ends the process', async () => {
+  const source = new EventEmitter();
+  await stopOnSignal(
+    async () => {
+      source.emit('SIGINT');
+      expect(source.eventNames()).toEqual([]);
+    },
+    undefined,
+    source,
+  );
+});

@@ -13,11 +13,17 @@ export async function stopOnSignal<T>(
   source: SignalSource = process,
 ): Promise<T> {
   const stop = new AbortController();
-  const onSignal = (): void => stop.abort(reasonOf());
+  const stopListening = (): void => {
+    for (const signal of SIGNALS) source.removeListener(signal, onSignal);
+  };
+  const onSignal = (): void => {
+    stopListening();
+    stop.abort(reasonOf());
+  };
   for (const signal of SIGNALS) source.once(signal, onSignal);
   try {
     return await work(stop);
   } finally {
-    for (const signal of SIGNALS) source.removeListener(signal, onSignal);
+    stopListening();
   }
 }

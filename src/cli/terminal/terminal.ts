@@ -22,20 +22,23 @@ export interface Terminal {
   readonly notes: readonly string[];
   /** The exit code of the command unless it fails. */
   exitCode: number;
+  /** Whether the command goes on if its output cannot be written: a server must not end with the reader of its log. */
+  outlivesOutput?: boolean;
 }
 
 export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
   // Always given: without a value, picocolors would guess, and colour the logs of CI and pipes on Windows.
   const coloured = isTerminal(stdout) && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
+  const colours = pc.createColors(coloured);
   const notes: string[] = [];
   return {
     env,
     stdin,
     canAsk: isTerminal(stdin) && isTerminal(stderr),
     isWatched: isTerminal(stderr),
-    style: {
-      ...pc.createColors(coloured),
-      ...(isTerminal(stdout) && stdout.columns > 0 ? { width: stdout.columns } : {}),
+    /** With the width of now: a window changes while a command runs. */
+    get style() {
+      return isTerminal(stdout) && stdout.columns > 0 ? { ...colours, width: stdout.columns } : colours;
     },
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),

@@ -23,6 +23,20 @@ export interface PortablePart {
   readonly taken: readonly Amount[];
   /** The ids of the last adjusts, the latest last: a repeated adjust counts once. */
   readonly adjusts: readonly string[];
+  /** How often the account of the lease has changed: at the first level it counts the changes, at a parent it says which the parent has. Left out: 0. */
+  readonly step?: number;
+  /** The slots of the lease were given back before its end. */
+  readonly released?: true;
+  /** Amounts of limits that the first level cannot keep in `taken`. Left out: none. */
+  readonly forParents?: readonly ParentAmount[];
+}
+
+/**
+ * What the parents of the first level charge for a limit that the first level lacks, or of which a parent was granted
+ * another amount. `isTotal`: false for a difference to what each parent was granted.
+ */
+export interface ParentAmount extends Amount {
+  readonly isTotal: boolean;
 }
 
 /** What an ask wants from one limit, with the options of the limit that apply to it. No bucket stores them. */

@@ -1,8 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Amount, amountOf, type Holder, type Verdict } from './decide.js';
-import { amountsDue, deltasOf, keptHolder, takenHolder, takesUnheldSlots } from './holder-rules.js';
-import { add } from '../int.js';
+import {
+  type AmountChange,
+  amountsDue,
+  changesBy,
+  deltasOf,
+  keptHolder,
+  takenHolder,
+  takesUnheldSlots,
+} from './holder-rules.js';
+import { add, sub } from '../int.js';
 import { Limit } from '../limit.js';
 
 const JOBS = Limit.concurrent('jobs', 5);
@@ -42,31 +50,30 @@ describe('takenHolder', () => {
     { name: 'gone', milli: 2_000 },
   ];
 
-  test('under an older config the holder keeps only the rates that were taken', () => {
+  test('the holder keeps only the rates that were taken', () => {
     const holder = holderOf([], rates);
-    expect(takenHolder(holder, [verdictOf(RPM, 1_000)], true)).toEqual(holderOf([], [rates[0]!]));
+    expect(takenHolder(holder, [verdictOf(RPM, 1_000)])).toEqual(holderOf([], [rates[0]!]));
   });
 
-  test('the same holder is stored under the current config, and if an expiry gives no rates back', () => {
-    const [all, none] = [holderOf([], rates), holderOf([], null)];
-    expect(takenHolder(all, [verdictOf(RPM, 1_000)], false)).toBe(all);
-    expect(takenHolder(none, [], true)).toBe(none);
+  test('the same holder is stored if an expiry gives no rates back', () => {
+    const none = holderOf([], null);
+    expect(takenHolder(none, [])).toBe(none);
   });
 });
 
 describe('keptHolder', () => {
-  const totals = ['rpm', 'free', 'jobs', 'gone'].map((name) => ({ name, milli: 2_000, deltaMilli: 1_000 }));
+  const amounts = ['rpm', 'free', 'jobs', 'gone'].map((name) => ({ name, fromMilli: 1_000, toMilli: 2_000 }));
   const limits = [{ limit: RPM }, { limit: FREE }, { limit: JOBS }];
 
   test('a holder that carries rates gets the new totals of the rates and unlimited limits that the bucket has', () => {
-    const kept = keptHolder(holderOf([], [{ name: 'rpm', milli: 1_000 }]), { kind: 'totals', totals }, limits);
+    const kept = keptHolder(holderOf([], [{ name: 'rpm', milli: 1_000 }]), { amounts, refundsOnExpiry: true }, limits);
     expect(kept.rates).toEqual(['rpm', 'free'].map((name) => ({ name, milli: 2_000 })));
   });
 
-  test('deltas change no holder, and totals change no holder that carries no rates', () => {
-    const [all, none] = [holderOf([], totals), holderOf([], null)];
-    expect(keptHolder(all, { kind: 'deltas', deltas: totals }, limits)).toBe(all);
-    expect(keptHolder(none, { kind: 'totals', totals }, limits)).toBe(none);
+  test('a holder stays as it is if it carries no rates, or if the lease says that its expiry gives none back', () => {
+    const [all, none] = [holderOf([], [{ name: 'rpm', milli: 1_000 }]), holderOf([], null)];
+    expect(keptHolder(all, { amounts }, limits)).toBe(all);
+    expect(keptHolder(none, { amounts, refundsOnExpiry: true }, limits)).toBe(none);
   });
 });
 
@@ -75,37 +82,50 @@ describe('amountsDue', () => {
   const names = fc.constantFrom('rpm', 'tpm', 'constructor');
   const uniqueNames = { selector: (amount: { readonly name: string }) => amount.name };
   const amounts = fc.uniqueArray(fc.record({ name: names, milli }), uniqueNames);
-  const rateTotals = fc.uniqueArray(fc.record({ name: names, milli, deltaMilli: milli }), uniqueNames);
+  const changed = fc.uniqueArray(fc.record({ name: names, fromMilli: milli, toMilli: milli }), uniqueNames);
+  const totalsOf = (all: readonly AmountChange[]) => all.map(({ name, toMilli }) => ({ name, milli: toMilli }));
 
-  test('deltas are due with a holder and without one, and totals are due in full if the holder expired', () => {
+  test('the difference is due with a holder and without one, and all is due if an expiry gave back what the holder carried', () => {
     fc.assert(
-      fc.property(amounts, rateTotals, amounts, (deltas, totals, carried) => {
-        expect(amountsDue({ kind: 'deltas', deltas }, undefined)).toBe(deltas);
-        expect(amountsDue({ kind: 'deltas', deltas }, holderOf([], carried))).toBe(deltas);
-        expect(amountsDue({ kind: 'totals', totals }, undefined)).toBe(totals);
+      fc.property(changed, amounts, (all, carried) => {
+        const deltas = all.map(({ name, fromMilli, toMilli }) => ({ name, milli: sub(toMilli, fromMilli) }));
+        expect(amountsDue({ amounts: all }, undefined)).toEqual(deltas);
+        expect(amountsDue({ amounts: all }, holderOf([], carried))).toEqual(deltas);
+        expect(amountsDue({ amounts: all, refundsOnExpiry: true }, undefined)).toEqual(totalsOf(all));
       }),
     );
   });
 
+  test('a change by amounts makes these differences, and gives back from what it gives back to 0', () => {
+    fc.assert(
+      fc.property(amounts, (deltas) => {
+        expect(deltasOf({ amounts: changesBy(deltas) })).toEqual(deltas);
+      }),
+    );
+    expect(changesBy([{ name: 'rpm', milli: -5 }])).toEqual([{ name: 'rpm', fromMilli: 5, toMilli: 0 }]);
+  });
+
   test('what a holder carries becomes the total, however often the change is made', () => {
     fc.assert(
-      fc.property(amounts, rateTotals, (carried, totals) => {
-        const change = { kind: 'totals', totals } as const;
+      fc.property(amounts, changed, (carried, all) => {
+        const change = { amounts: all, refundsOnExpiry: true };
         for (const due of amountsDue(change, holderOf([], carried))) {
           const before = amountOf(carried, due.name);
-          if (before !== undefined) expect(add(before, due.milli)).toBe(amountOf(totals, due.name));
+          if (before !== undefined) expect(add(before, due.milli)).toBe(amountOf(totalsOf(all), due.name));
         }
-        const again = amountsDue(change, holderOf([], totals));
+        const again = amountsDue(change, holderOf([], totalsOf(all)));
         expect(again.every((amount) => amount.milli === 0)).toBe(true);
       }),
     );
   });
 
-  test('a change that was not made before is due as its deltas, whether the holder carries the amounts or not', () => {
+  test('a change that was not made before is due as its difference, whether the holder carries the amounts or not', () => {
     fc.assert(
       fc.property(amounts, milli, fc.boolean(), (taken, deltaMilli, carries) => {
-        const totals = taken.map(({ name, milli: before }) => ({ name, milli: add(before, deltaMilli), deltaMilli }));
-        const change = { kind: 'totals', totals } as const;
+        const all = taken.map(({ name, milli: before }) => {
+          return { name, fromMilli: before, toMilli: add(before, deltaMilli) };
+        });
+        const change = { amounts: all, refundsOnExpiry: true };
         expect(amountsDue(change, holderOf([], carries ? taken : null))).toEqual(deltasOf(change));
       }),
     );

@@ -20,17 +20,14 @@ export function takesUnheldSlots(
 
 /**
  * The holder to store. What was not taken must not be given back: an ask may name rates that the bucket lacks, and a shadow
- * that is short is not taken. An expiry follows soon, so that only an older config matters to it; the operations of a
- * portable lease may come much later, when the bucket has got such a limit.
+ * that is short is not taken. The bucket may get such a limit before the lease ends or expires.
  */
-export function takenHolder(holder: Holder, verdicts: readonly Verdict[], configIsOlder: boolean): Holder {
+export function takenHolder(holder: Holder, verdicts: readonly Verdict[]): Holder {
   const cut = verdicts.find((verdict) => verdict.cut === true);
   const { rates, slots, portable } =
     cut === undefined ? holder : holderWith(holder, { name: cut.limit.name, milli: cut.requestedMilli });
   const untaken = verdicts.filter(({ waitMs, shadow }) => shadow === true && waitMs !== 0);
-  const isWhole =
-    cut === undefined && untaken.length === 0 && portable === undefined && (!configIsOlder || rates === null);
-  if (isWhole) return holder;
+  if (cut === undefined && untaken.length === 0 && portable === undefined && rates === null) return holder;
   const taken = (amounts: readonly Amount[]): readonly Amount[] =>
     amounts.filter(
       ({ name }) =>
@@ -48,50 +45,52 @@ function names(verdicts: readonly Verdict[], name: string): boolean {
   return verdicts.some(({ limit }) => limit.name === name);
 }
 
-/** Adds the deltas to what the lease has taken, whether or not its holder still exists. */
-export interface RateDeltas {
-  readonly kind: 'deltas';
-  /** A positive delta takes more and may cause debt; a negative delta gives back. Of rates and unlimited limits. */
-  readonly deltas: readonly Amount[];
+/** What a lease has taken from a rate or an unlimited limit before a change, and after it. */
+export interface AmountChange {
+  readonly name: string;
+  readonly fromMilli: Millitokens;
+  /** More than before may cause debt. Less gives back. */
+  readonly toMilli: Millitokens;
 }
 
-/** Sets what the lease has taken. For a holder whose expiry gives rates back: once it is lost, the whole totals are due. */
-export interface RateTotals {
-  readonly kind: 'totals';
-  /** All rates and unlimited limits of the lease, also those that do not change. */
-  readonly totals: readonly RateTotal[];
+/** A change of what a lease has taken from the rates and unlimited limits of a bucket. */
+export interface RateChange {
+  readonly amounts: readonly AmountChange[];
+  /**
+   * The holder carries the amounts, and its expiry gives them back: if it no longer exists, the whole amounts are due. Then
+   * a change that keeps the holder names all that the lease has taken, also what stays.
+   */
+  readonly refundsOnExpiry?: boolean;
 }
 
-/** What a lease has taken from a rate after a change, and the difference to what it had taken before. */
-export interface RateTotal extends Amount {
-  readonly deltaMilli: Millitokens;
+/** The changes that take these amounts (positive) or give them back (negative). */
+export function changesBy(deltas: readonly Amount[]): readonly AmountChange[] {
+  return deltas.map(({ name, milli }) =>
+    milli < 0 ? { name, fromMilli: sub(0, milli), toMilli: 0 } : { name, fromMilli: 0, toMilli: milli },
+  );
 }
-
-export type RateChange = RateDeltas | RateTotals;
 
 /** The differences as the lease knows them. What is due may differ: a write may have landed, or the holder expired. */
-export function deltasOf(change: RateChange): readonly Amount[] {
-  if (change.kind === 'deltas') return change.deltas;
-  return change.totals.map(({ name, deltaMilli }) => ({ name, milli: deltaMilli }));
+export function deltasOf({ amounts }: RateChange): readonly Amount[] {
+  return amounts.map(({ name, fromMilli, toMilli }) => ({ name, milli: sub(toMilli, fromMilli) }));
 }
 
 /** What a change takes (positive) or gives back (negative), if the bucket has this holder of the lease. */
 export function amountsDue(change: RateChange, stored: Holder | undefined): readonly Amount[] {
-  if (change.kind === 'deltas') return change.deltas;
-  // An expiry gave the rates back, so the whole amount is due again.
-  if (stored === undefined) return change.totals;
-  return change.totals.map(({ name, milli, deltaMilli }) => {
+  if (change.refundsOnExpiry !== true) return deltasOf(change);
+  return change.amounts.map(({ name, fromMilli, toMilli }) => {
+    // An expiry gave the rates back, so the whole amount is due again.
+    if (stored === undefined) return { name, milli: toMilli };
     // The holder carries what was taken, so a change that landed without an answer is not made again.
-    const carriedMilli = amountOf(stored.rates ?? [], name);
-    return { name, milli: carriedMilli === undefined ? deltaMilli : sub(milli, carriedMilli) };
+    return { name, milli: sub(toMilli, amountOf(stored.rates ?? [], name) ?? fromMilli) };
   });
 }
 
 /** The holder that stays after a change. A limit that the bucket lacks is not charged, also if it is added again later. */
 export function keptHolder(stored: Holder, change: RateChange, limits: readonly Pick<LimitBalance, 'limit'>[]): Holder {
-  if (change.kind === 'deltas' || stored.rates === null) return stored;
-  const charged = change.totals.filter(({ name }) =>
+  if (change.refundsOnExpiry !== true || stored.rates === null) return stored;
+  const charged = change.amounts.filter(({ name }) =>
     limits.some(({ limit }) => isConsumed(limit.kind) && limit.name === name),
   );
-  return { ...stored, rates: charged.map(({ name, milli }) => ({ name, milli })) };
+  return { ...stored, rates: charged.map(({ name, toMilli }) => ({ name, milli: toMilli })) };
 }

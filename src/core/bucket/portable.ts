@@ -1,20 +1,40 @@
-import { add, type Int, sub } from '../int.js';
-import { isConsumed } from '../limit-kind.js';
+import { sub } from '../int.js';
+import type { EpochMs } from '../units.js';
+import { type Amount, amountOf, type ClosedState, type Holder, type PortablePart } from './decide.js';
 import {
-  type Amount,
-  amountOf,
-  type ClosedState,
-  type Holder,
-  type LimitBalance,
-  type PortablePart,
-} from './decide.js';
+  charged,
+  isSameForParents,
+  type Limits,
+  type StatedDeltas,
+  type StatedTotals,
+  type Wanted,
+  wantedSums,
+  wantedTotals,
+} from './portable-account.js';
 
-export type { ClosedState, PortablePart } from './decide.js';
+export type { ClosedState, ParentAmount, PortablePart } from './decide.js';
 
-/** One operation of a portable lease. All but `adjust` are absolute: the holder shows whether they are done. */
+/**
+ * Brings a parent to the account of the first level. The account is complete, so a parent that has a later step of it, or
+ * its end, ignores an earlier one: the operations of several processes reach the parents in any order, and some never do.
+ */
+export interface FollowedAccount {
+  readonly kind: 'follow';
+  readonly step: number;
+  readonly state: PortablePart['state'];
+  readonly released: boolean;
+  /** Every limit that the first level has decided. */
+  readonly totals: readonly Amount[];
+}
+
+/**
+ * One operation of a portable lease on one bucket. The first level decides all but `follow`. All but `adjust` are absolute: the
+ * holder shows whether they are done.
+ */
 export type PortableOperation =
-  | { readonly kind: 'settle' | 'commit'; readonly totals: readonly Amount[] }
-  | { readonly kind: 'adjust'; readonly id: string; readonly deltas: readonly Amount[] }
+  | StatedTotals
+  | StatedDeltas
+  | FollowedAccount
   | { readonly kind: 'release' | 'rollback' };
 
 /** The change that an operation makes to one bucket. Only the stored holder tells what is due. */
@@ -30,7 +50,7 @@ export interface PortableChange {
 
 export type PortableEffect =
   | { readonly kind: 'lost'; readonly due: readonly Amount[] }
-  | { readonly kind: 'closed'; readonly state: ClosedState }
+  | { readonly kind: 'closed'; readonly state: ClosedState; readonly part: PortablePart }
   | {
       readonly kind: 'done';
       /** To take from rates (positive) or to give back (negative). */
@@ -40,13 +60,13 @@ export type PortableEffect =
       readonly holder: Holder;
     };
 
-/** The holders that a bucket, or one shard of it, may have before it denies asks for portable leases. */
-export const MAX_HOLDERS_OF_PORTABLE = 1_000;
+/** The least life of the trace of an ended lease: a queue repeats a job within seconds, also where the lease is about to expire. */
+const TRACE_LIFE_MS = 60_000;
 
 /** How many ids of adjusts a holder keeps. */
 const KEPT_ADJUSTS = 4;
 
-/** Whether the lease has ended. Its holder then holds nothing, and stays until its expiry to answer repeats. */
+/** Whether the lease has ended. Its holder then holds nothing, and stays as a trace to answer repeats. */
 export function isClosed({ portable }: Holder): boolean {
   return portable !== undefined && portable.state !== 'open';
 }
@@ -62,32 +82,56 @@ export function countOpen(holders: ReadonlyMap<string, Holder>): number {
 export function operate(
   stored: Holder | undefined,
   { operation, dueIfLost }: PortableChange,
-  limits: readonly Pick<LimitBalance, 'limit'>[],
+  limits: Limits,
+  nowMs: EpochMs,
 ): PortableEffect {
   if (stored === undefined) return { kind: 'lost', due: dueIfLost };
   const part = partOf(stored);
+  if (operation.kind === 'follow') return follow(stored, part, operation, limits, nowMs);
   const isRepeated = operation.kind === 'adjust' && part.adjusts.includes(operation.id);
   if (isRepeated || endsAs(operation) === part.state) return unchanged(stored);
   // The slots of a closed lease were given back when it was closed.
   if (part.state !== 'open') {
-    return operation.kind === 'release' ? unchanged(stored) : { kind: 'closed', state: part.state };
+    return operation.kind === 'release' ? unchanged(stored) : { kind: 'closed', state: part.state, part };
   }
   switch (operation.kind) {
     case 'release':
-      return stored.slots.length === 0
-        ? unchanged(stored)
-        : { kind: 'done', due: [], slotsBack: stored.slots, holder: { ...stored, slots: [] } };
+      return part.released === true ? unchanged(stored) : released(changed(stored, nextStep(part), []));
     case 'settle':
-      return changed(stored, part, charged(operation.totals, limits));
+      return decided(stored, part, wantedTotals(part, operation, limits), part.adjusts);
     case 'adjust': {
-      const totals = operation.deltas.map(({ name, milli }) => ({ name, milli: sumFrom0(part.taken, name, milli) }));
       const adjusts = [...part.adjusts, operation.id].slice(-KEPT_ADJUSTS);
-      return changed(stored, { ...part, adjusts }, charged(totals, limits));
+      return decided(stored, part, wantedSums(part, operation, limits), adjusts);
     }
-    case 'commit':
-      return ended(stored, 'committed', changed(stored, part, charged(operation.totals, limits)));
+    case 'commit': {
+      const { totals, forParents } = wantedTotals(part, operation, limits);
+      return ended('committed', changed(stored, nextStep({ ...part, ...forParents }), totals), nowMs);
+    }
     case 'rollback':
-      return ended(stored, 'rolled-back', changed(stored, part, none(part.taken)));
+      return ended('rolled-back', changed(stored, nextStep(part), none(part.taken)), nowMs);
+  }
+}
+
+function follow(
+  stored: Holder,
+  part: PortablePart,
+  { step, state, released: isReleased, totals }: FollowedAccount,
+  limits: Limits,
+  nowMs: EpochMs,
+): PortableEffect {
+  // An end is final and complete, whichever steps the parent has missed.
+  if (part.state !== 'open') return unchanged(stored);
+  const after = { ...part, step };
+  switch (state) {
+    case 'committed':
+      return ended(state, changed(stored, after, charged(totals, limits)), nowMs);
+    case 'rolled-back':
+      return ended(state, changed(stored, after, none(part.taken)), nowMs);
+    case 'open': {
+      if (step <= (part.step ?? 0)) return unchanged(stored);
+      const followed = changed(stored, after, charged(totals, limits));
+      return isReleased ? released(followed) : followed;
+    }
   }
 }
 
@@ -96,23 +140,17 @@ function endsAs({ kind }: PortableOperation): ClosedState | null {
   return kind === 'rollback' ? 'rolled-back' : null;
 }
 
-/** A lease gives back at most what it took. */
-function sumFrom0(taken: readonly Amount[], name: string, delta: Int): Int {
-  const sum = add(amountOf(taken, name) ?? 0, delta);
-  return sum < 0 ? 0 : sum;
-}
-
 function none(taken: readonly Amount[]): readonly Amount[] {
   return taken.map(({ name }) => ({ name, milli: 0 }));
 }
 
-/** A limit that the bucket lacks is not charged. */
-function charged(totals: readonly Amount[], limits: readonly Pick<LimitBalance, 'limit'>[]): readonly Amount[] {
-  return totals.filter(({ name }) => limits.some(({ limit }) => limit.name === name && isConsumed(limit.kind)));
+/** The account of a lease as its holder keeps it. */
+export function partOf({ portable, rates }: Holder): PortablePart {
+  return portable ?? { state: 'open', taken: rates ?? [], adjusts: [] };
 }
 
-function partOf({ portable, rates }: Holder): PortablePart {
-  return portable ?? { state: 'open', taken: rates ?? [], adjusts: [] };
+function nextStep(part: PortablePart): PortablePart {
+  return { ...part, step: (part.step ?? 0) + 1 };
 }
 
 function unchanged(holder: Holder): PortableEffect {
@@ -120,6 +158,19 @@ function unchanged(holder: Holder): PortableEffect {
 }
 
 type Done = Extract<PortableEffect, { readonly kind: 'done' }>;
+
+/** The step counts changes of the account only, so that a repeated operation answers the same. */
+function decided(
+  stored: Holder,
+  part: PortablePart,
+  { totals, forParents }: Wanted,
+  adjusts: readonly string[],
+): PortableEffect {
+  const after = { ...part, ...forParents, adjusts };
+  const isSame = changed(stored, part, totals).due.length === 0 && isSameForParents(part, after);
+  if (!isSame) return changed(stored, nextStep(after), totals);
+  return adjusts === part.adjusts ? unchanged(stored) : changed(stored, after, totals);
+}
 
 function changed(stored: Holder, part: PortablePart, totals: readonly Amount[]): Done {
   const due = totals
@@ -131,39 +182,15 @@ function changed(stored: Holder, part: PortablePart, totals: readonly Amount[]):
   return { kind: 'done', due, slotsBack: [], holder };
 }
 
-/** The holder that stays until its expiry, so that a repeat gets the same answer. An expiry gives nothing of it back. */
-function ended(stored: Holder, state: ClosedState, { due, holder }: Done): PortableEffect {
-  const portable = { ...partOf(holder), state };
-  return { kind: 'done', due, slotsBack: stored.slots, holder: { ...holder, slots: [], rates: null, portable } };
+function released({ due, holder }: Done): PortableEffect {
+  const portable = { ...partOf(holder), released: true as const };
+  return { kind: 'done', due, slotsBack: holder.slots, holder: { ...holder, slots: [], portable } };
 }
 
-/** The holder of a lease on several shards of one bucket. undefined: one of its parts no longer exists. */
-export function joinHolders(parts: readonly (Holder | undefined)[]): Holder | undefined {
-  let whole: Holder | undefined;
-  for (const part of parts) {
-    if (part === undefined) return undefined;
-    whole = whole === undefined ? part : joined(whole, part);
-  }
-  return whole;
-}
-
-/** The first part decides the state, because every operation changes it first. */
-function joined(first: Holder, other: Holder): Holder {
-  const portable = first.portable && {
-    ...first.portable,
-    taken: addAmounts(first.portable.taken, other.portable?.taken ?? []),
-  };
-  return {
-    ...first,
-    slots: addAmounts(first.slots, other.slots),
-    rates: first.rates === null ? null : addAmounts(first.rates, other.rates ?? []),
-    ...(portable === undefined ? {} : { portable }),
-  };
-}
-
-/** The sum of each limit. */
-export function addAmounts(a: readonly Amount[], b: readonly Amount[]): readonly Amount[] {
-  const sums = new Map<string, Int>();
-  for (const { name, milli } of [...a, ...b]) sums.set(name, add(sums.get(name) ?? 0, milli));
-  return [...sums].map(([name, milli]) => ({ name, milli }));
+/** The holder that stays as a trace, so that a repeat gets the same answer. Its expiry gives nothing back. */
+function ended(state: ClosedState, { due, holder }: Done, nowMs: EpochMs): PortableEffect {
+  const { released: _released, ...part } = partOf(holder);
+  const expiresAtMs = Math.max(holder.expiresAtMs, nowMs + TRACE_LIFE_MS);
+  const trace = { ...holder, expiresAtMs, slots: [], rates: null, portable: { ...part, state } };
+  return { kind: 'done', due, slotsBack: holder.slots, holder: trace };
 }

@@ -3,11 +3,12 @@ import { compareObject, type Comparison, type Views } from './compare-object.js'
 import type { ManagedTarget } from './managed.js';
 
 const RECORD: ManagedTarget = { kind: 'record', entityId: 'user-1' };
+const NOW_MS = Date.UTC(2027, 0, 31);
 const SYSTEM: ManagedTarget = { kind: 'system' };
 const EMPTY_RECORD = { name: null, parent: null, cascade: false, bypass: false, metadata: {}, paused: null };
 
 function compare(target: ManagedTarget, views: Partial<Views>): Comparison {
-  return compareObject(target, { wanted: undefined, owned: undefined, live: undefined, ...views });
+  return compareObject(target, { wanted: undefined, owned: undefined, live: undefined, ...views }, NOW_MS);
 }
 
 test('an object that the file wants and the store lacks is created', () => {
@@ -137,4 +138,30 @@ test('a change by hand to a field that the file never named is not drift', () =>
     drift: null,
     isMarked: true,
   });
+});
+
+const ENDED = { reason: 'vendor', until: '2027-01-30T00:00:00.000Z' };
+const FOREVER = { reason: 'leaked' };
+
+test.each([
+  ['never named a pause', undefined],
+  ['named the same pause before', { paused: ENDED }],
+  ['named another pause before', { paused: { reason: 'unpaid', until: '2027-03-01T00:00:00.000Z' } }],
+])('a pause that has ended in the file leaves a pause by hand alone, where the file %s', (_, owned) => {
+  const live = { ...EMPTY_RECORD, paused: FOREVER };
+  const { change, drift, mark } = compare(RECORD, { wanted: { paused: ENDED }, owned, live });
+  expect([change, drift, mark]).toEqual([null, null, { key: 'record#user-1', value: {}, seen: owned ?? null }]);
+});
+
+test('a pause that the file owns ends when the file moves its end into the past', () => {
+  const running = { reason: 'unpaid', until: '2027-03-01T00:00:00.000Z' };
+  const live = { ...EMPTY_RECORD, paused: running };
+  const { change } = compare(RECORD, { wanted: { paused: ENDED }, owned: { paused: running }, live });
+  expect(change).toMatchObject({ action: 'update', before: { paused: running }, after: {} });
+});
+
+test('a pause that the file owned and that has ended is not owned any more', () => {
+  const live = { ...EMPTY_RECORD, name: 'Ann', paused: FOREVER };
+  const { change, drift } = compare(RECORD, { wanted: { name: 'Ann' }, owned: { name: 'Ann', paused: ENDED }, live });
+  expect([change, drift]).toEqual([null, null]);
 });

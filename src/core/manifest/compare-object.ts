@@ -1,4 +1,5 @@
-import { defaultsOf, type Fields, sameField, sameFields } from './managed-fields.js';
+import type { EpochMs } from '../units.js';
+import { defaultsOf, type Fields, sameField, sameFields, withoutEndedPauses } from './managed-fields.js';
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 
 /** One difference between the file and the store. Fields that have no value are left out. */
@@ -56,10 +57,17 @@ export interface Views {
 
 /**
  * Sets each field that the file names. A field that the file named before and no longer names gets its default value.
- * A field that the file never named stays. An object that the file no longer names is deleted if it has no other fields.
+ * A field that the file never named stays. A pause that has ended is not named: an entity that was paused by hand since stays
+ * paused, whether the file named the ended pause before or only now. An object that the file no longer names is deleted if it has no other fields.
  */
-export function compareObject(target: ManagedTarget, views: Views, seenVersion: number | null = null): Comparison {
-  const { wanted, owned, live } = views;
+export function compareObject(
+  target: ManagedTarget,
+  views: Views,
+  nowMs: EpochMs,
+  seenVersion: number | null = null,
+): Comparison {
+  const { live } = views;
+  const { wanted, owned } = withoutEndedPauses(views, nowMs);
   const defaults = defaultsOf(target);
   const due = { ...pick(defaults, Object.keys(owned ?? {})), ...wanted };
   const after = { ...defaults, ...live, ...due };
@@ -72,11 +80,15 @@ export function compareObject(target: ManagedTarget, views: Views, seenVersion: 
     seenVersion,
     change: findChange(target, live, final, writes),
     writes,
-    drift: findDrift(target, views, due),
-    mark: { key: buildManagedKey(target), value: wanted ?? null, seen: owned ?? null },
-    isMarked: wanted === undefined || owned === undefined ? wanted === owned : sameFields(wanted, owned),
+    drift: findDrift(target, { wanted, owned, live }, due),
+    mark: { key: buildManagedKey(target), value: wanted ?? null, seen: views.owned ?? null },
+    isMarked: isSameMark(wanted, views.owned),
     final,
   };
+}
+
+function isSameMark(wanted: Fields | undefined, stored: Fields | undefined): boolean {
+  return wanted === undefined || stored === undefined ? wanted === stored : sameFields(wanted, stored);
 }
 
 function findChange(

@@ -24,6 +24,7 @@ function plan(entities: object, live: LiveState, owned: Readonly<Record<string, 
     wanted: readManifest({ namespace: 'default', entities }),
     owned: new Map(Object.entries(owned)),
     live,
+    nowMs: 0,
   });
 }
 

@@ -1,3 +1,4 @@
+import type { EpochMs } from '../units.js';
 import type { StoredConfig } from '../config/config.js';
 import {
   type ManifestChange,
@@ -39,14 +40,15 @@ export function planChanges(input: {
   readonly wanted: Manifest;
   readonly owned: ReadonlyMap<string, Fields>;
   readonly live: LiveState;
+  readonly nowMs: EpochMs;
 }): ApplyPlan {
-  const { owned, live } = input;
+  const { owned, live, nowMs } = input;
   const wanted = fieldsOfManifest(input.wanted);
   const compared: Comparison[] = [];
   for (const key of new Set([...wanted.keys(), ...[...owned.keys()].toSorted()])) {
     const target = parseManagedKey(key);
     if (target === undefined) continue;
-    compared.push(compareLive(target, { wanted: wanted.get(key), owned: owned.get(key) }, live));
+    compared.push(compareLive(target, { wanted: wanted.get(key), owned: owned.get(key) }, live, nowMs));
   }
   const steps = compared.filter(isStep);
   const tree = treeOf(steps, live);
@@ -60,14 +62,19 @@ export function planChanges(input: {
 }
 
 /** Compares one object with its current state. */
-export function compareLive(target: ManagedTarget, views: Omit<Views, 'live'>, live: LiveState): Comparison {
+export function compareLive(
+  target: ManagedTarget,
+  views: Omit<Views, 'live'>,
+  live: LiveState,
+  nowMs: EpochMs,
+): Comparison {
   if (target.kind !== 'record') {
     const config = live.configs.get(buildManagedKey(target));
     const isThere = config !== undefined && (config.limits !== null || config.onUnavailable !== null);
-    return compareObject(target, { ...views, live: isThere ? fieldsOfConfig(config, target) : undefined });
+    return compareObject(target, { ...views, live: isThere ? fieldsOfConfig(config, target) : undefined }, nowMs);
   }
   const record = live.records.get(target.entityId);
-  return compareObject(target, { ...views, live: record && fieldsOfRecord(record) }, record?.version);
+  return compareObject(target, { ...views, live: record && fieldsOfRecord(record, nowMs) }, nowMs, record?.version);
 }
 
 function isStep(comparison: Comparison): comparison is ApplyStep {

@@ -1,6 +1,8 @@
 import type { StoredConfig } from '../config/config.js';
 import { sameJson } from './same-json.js';
-import { encodePause, type Pause } from '../pause.js';
+import { decodePause, encodePause, isRunning, type Pause, type PauseData } from '../pause.js';
+import type { EpochMs } from '../units.js';
+import { plainObject } from './manifest-fields.js';
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 import type { Manifest } from './manifest.js';
 
@@ -31,9 +33,39 @@ export function fieldsOfConfig({ limits, onUnavailable }: Omit<StoredConfig, 'v'
   return target.kind === 'system' ? { limits: texts, onUnavailable } : { limits: texts };
 }
 
-export function fieldsOfRecord({ name, parentId, cascade, bypass, metadata, pause }: LiveRecord): Fields {
-  const paused = pause === undefined ? null : encodePause(pause);
+/** A pause that has ended is as none. */
+export function fieldsOfRecord(
+  { name, parentId, cascade, bypass, metadata, pause }: LiveRecord,
+  nowMs: EpochMs,
+): Fields {
+  const paused = isRunning(pause, nowMs) ? encodePause(pause) : null;
   return { name, parent: parentId, cascade, bypass: bypass === true, metadata, paused };
+}
+
+interface Sides {
+  readonly wanted: Fields | undefined;
+  readonly owned: Fields | undefined;
+}
+
+/**
+ * The two sides of a file without pauses that have ended. A file that names one owns no pause: of what it owned before, it
+ * ends only a pause that is still as it was applied.
+ */
+export function withoutEndedPauses(
+  { wanted, owned, live }: Sides & { readonly live: Fields | undefined },
+  nowMs: EpochMs,
+): Sides {
+  const hasEnded = (fields: Fields | undefined): boolean => {
+    const paused = fields?.['paused'];
+    return plainObject(paused) && !isRunning(decodePause(paused as unknown as PauseData), nowMs);
+  };
+  const left = (fields: Fields | undefined): Fields | undefined =>
+    fields && Object.fromEntries(Object.entries(fields).filter(([name]) => name !== 'paused'));
+  const isAsApplied = sameJson(owned?.['paused'], live?.['paused']);
+  return {
+    wanted: hasEnded(wanted) ? left(wanted) : wanted,
+    owned: hasEnded(owned) || (hasEnded(wanted) && !isAsApplied) ? left(owned) : owned,
+  };
 }
 
 /** The fields that a manifest names, by the key of the object: system, resources, records, then the limits of entities. */

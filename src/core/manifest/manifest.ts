@@ -1,6 +1,6 @@
 import { ON_UNAVAILABLE, type OnUnavailable } from '../config/config.js';
 import { ValidationError } from '../errors.js';
-import { checkEntityId, checkNamespace, checkResource } from '../identifiers.js';
+import { checkEntityId, checkNamespace, checkResource, MAX_ENTITY_NAME } from '../identifiers.js';
 import { Limit, MAX_LIMITS } from '../limit.js';
 import { checkReason, encodePause, type PauseData } from '../pause.js';
 import { plainObject, readFields, readJsonData, readMap } from './manifest-fields.js';
@@ -157,7 +157,9 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
   const fields = readFields(problems, path, value, ENTITY_FIELDS);
   const at = (field: string): string => joinPath(path, field);
   const [name, parent, cascade] = [fields.get('name'), fields.get('parent'), fields.get('cascade')];
-  if (fields.has('name') && typeof name !== 'string') problems.add(at('name'), 'text', name);
+  if (fields.has('name') && (typeof name !== 'string' || name.length > MAX_ENTITY_NAME)) {
+    problems.add(at('name'), `text of at most ${MAX_ENTITY_NAME} characters`, name);
+  }
   if (fields.has('parent')) problems.try(at('parent'), parent, () => checkEntityId(parent));
   if (fields.has('cascade') && typeof cascade !== 'boolean') problems.add(at('cascade'), 'true or false', cascade);
   const bypass = fields.get('bypass');

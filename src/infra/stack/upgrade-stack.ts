@@ -1,4 +1,4 @@
-import type { MigrationReport } from '../../backends/dynamodb/migrations/run.js';
+import { changesTable, type MigrationReport } from '../../backends/dynamodb/migrations/run.js';
 import { HeadgateError, isHeadgateError } from '../../core/errors.js';
 import { applyTemplate, type DeployRequest, type TemplateOutcome } from './deploy-stack.js';
 import type { Stack, StackTools, Watcher } from './stack-tools.js';
@@ -68,7 +68,7 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
     if (kind === 'no-record' && !dryRun) await tools.tables.prepare(tableName);
     if (!dryRun && confirmMigration !== null) {
       const ahead = await tools.tables.migrate({ tableName, dryRun: true });
-      if (ahead.migrations.length > 0 || ahead.raisesTo !== null) await confirmMigration(ahead);
+      if (changesTable(ahead)) await confirmMigration(ahead);
     }
     return tools.tables.migrate({ tableName, dryRun, raise: false, onProgress: onMigration });
   });

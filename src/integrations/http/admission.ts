@@ -7,13 +7,16 @@ import type { Denied } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest, Amounts } from '../../limiter/acquire/request.js';
 import { extendWhileOpen, type HttpLease } from './extend-while-open.js';
 import { HEADER_FORMATS, type HeaderFormat, type HeaderLine, rateLimitHeaders } from './headers.js';
-import { ipKey } from './ip-key.js';
+import { ipKeyOf } from './ip-key.js';
 
 /** A limiter of the library or a client of `headgate/client`. */
 export interface HttpLimiter {
   /** As `RateLimiter.tryAcquire`. */
-  tryAcquire(request: AcquireRequest): Promise<HttpGrant | Denied>;
+  tryAcquire(request: HttpAsk): Promise<HttpGrant | Denied>;
 }
+
+/** A client does not know `portable: 'held'`: its server always asks so. */
+type HttpAsk = Omit<AcquireRequest, 'portable'> & { readonly portable?: boolean };
 
 interface HttpGrant {
   readonly granted: true;
@@ -27,6 +30,7 @@ type Maybe<T> = T | Promise<T>;
 
 /** The options that every middleware has. `R`: the framework's own request. */
 export interface HttpLimitOptions<R> {
+  /** A `RateLimiter`, or a `HeadgateClient`. */
   readonly limiter: HttpLimiter;
   /** The entity that the request counts for. Default: the address of the client, IPv6 grouped by /56. */
   readonly key?: (request: R) => Maybe<string>;
@@ -38,8 +42,13 @@ export interface HttpLimitOptions<R> {
   readonly cost?: number | Amounts | ((request: R) => Maybe<number | Amounts>);
   /** Requests that are not limited. */
   readonly skip?: (request: R) => Maybe<boolean>;
-  /** Waits for up to this time instead of refusing. */
-  readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
+  /** Waits instead of refusing. Default: no wait. */
+  readonly wait?: {
+    /** How long a request may wait. */
+    readonly timeoutMs: number;
+    /** How many requests may wait in the same line. Default: any number. */
+    readonly maxWaiting?: number;
+  };
   /** Gives back what a failed request took: status 400 or more, or no answer. */
   readonly skipFailedRequests?: boolean;
   /** Gives back what a successful request took. */
@@ -76,8 +85,11 @@ const HTTP_LIMIT_FIELDS = [
 /** What an adapter tells about a request. */
 export interface HttpCall<R> {
   readonly request: R;
-  /** The address of the client. null: unknown. */
-  readonly address: () => string | null;
+  /**
+   * The address of the client, and then those of the proxies before this server, as far as they are known. A proxy may pass
+   * on what its client wrote, which need not be an address.
+   */
+  readonly addresses: () => readonly (string | null | undefined)[];
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -126,11 +138,12 @@ export async function admit<R>(options: HttpLimitOptions<R>, call: HttpCall<R>):
     return decision.granted ? admitted(options, decision) : refused(options, decision);
   } catch (error) {
     if (!isHeadgateError(error, 'backend.unavailable')) throw error;
-    return unavailable(options);
+    // A limiter of the library follows the policy itself. The server that a client asks may be out of reach.
+    return options.onUnavailable === 'allow' ? { kind: 'skipped' } : unavailable(options);
   }
 }
 
-async function askOf<R>(options: HttpLimitOptions<R>, call: HttpCall<R>): Promise<AcquireRequest> {
+async function askOf<R>(options: HttpLimitOptions<R>, call: HttpCall<R>): Promise<HttpAsk> {
   const { request, signal } = call;
   const { limits: given, resource = DEFAULT_RESOURCE, wait, onUnavailable } = options;
   const limits = typeof given === 'function' ? await given(request) : given;
@@ -143,12 +156,26 @@ async function askOf<R>(options: HttpLimitOptions<R>, call: HttpCall<R>): Promis
     ...(wait === undefined ? {} : { wait }),
     ...(onUnavailable === undefined ? {} : { onUnavailable }),
     ...(signal === undefined ? {} : { signal }),
+    ...(mayGiveBack(options) ? { portable: true } : {}),
   };
 }
 
-function addressKey<R>({ address }: HttpCall<R>): string {
-  const found = address();
-  if (found !== null) return ipKey(found);
+/** A client can give rates back only by the token of a portable lease. A limiter of the library needs no holder for that. */
+function mayGiveBack<R>({ limiter, skipFailedRequests, skipSuccessfulRequests }: HttpLimitOptions<R>): boolean {
+  const { isRemote = false } = limiter as { readonly isRemote?: boolean };
+  return isRemote && (skipFailedRequests === true || skipSuccessfulRequests === true);
+}
+
+/** The key of clients of which no address is known, only a text that is none. They share it: a text of their own would be a key of their own. */
+const NO_ADDRESS = 'unknown';
+
+function addressKey<R>({ addresses }: HttpCall<R>): string {
+  const known = addresses().filter((address) => typeof address === 'string' && address !== '') as readonly string[];
+  for (const address of known) {
+    const key = ipKeyOf(address);
+    if (key !== null) return key;
+  }
+  if (known.length > 0) return NO_ADDRESS;
   throw new ValidationError(
     'key',
     'a function of the request, because the address of the client is unknown',
@@ -182,9 +209,9 @@ function admitted<R>(options: HttpLimitOptions<R>, { lease, statuses }: HttpGran
       if (isEnded) return;
       isEnded = true;
       stopExtending();
-      const succeeded = status !== null && isSuccessful(status);
-      const isFree = succeeded ? options.skipSuccessfulRequests === true : options.skipFailedRequests === true;
       try {
+        const succeeded = status !== null && isSuccessful(status);
+        const isFree = succeeded ? options.skipSuccessfulRequests === true : options.skipFailedRequests === true;
         await (isFree ? lease.rollback() : lease.commit());
       } catch (error) {
         onError(error);

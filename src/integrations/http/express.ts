@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
 import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { disconnectSignal, passOn, writeFields, writeRefusal } from './node-response.js';
+import { disconnectSignal, isOver, passOn, watchEnd, writeFields, writeRefusal } from './node-response.js';
 
 export { ipKey, type IpKeyOptions } from './ip-key.js';
 export type { HttpLimiter, HttpLimitOptions } from './admission.js';
@@ -24,9 +24,10 @@ export function rateLimit<Q extends ExpressRequest = ExpressRequest, S extends S
 ): (request: Q, response: S, next: Next) => Promise<void> {
   checkHttpOptions(options, ['handler']);
   const limit = async (request: Q, response: S, next: Next): Promise<void> => {
-    const signal = options.wait === undefined ? undefined : disconnectSignal(response);
-    const address = (): string | null => request.ip ?? request.socket.remoteAddress ?? null;
-    const admission = await admit(options, { request, address, signal });
+    const whenOver = watchEnd(response);
+    const signal = options.wait === undefined ? undefined : disconnectSignal(response, whenOver);
+    const addresses = () => [request.ip, request.socket.remoteAddress];
+    const admission = await admit(options, { request, addresses, signal });
     if (admission.kind === 'refused') {
       if (options.handler === undefined) return writeRefusal(admission, response);
       response.statusCode = admission.status;
@@ -34,7 +35,7 @@ export function rateLimit<Q extends ExpressRequest = ExpressRequest, S extends S
       await options.handler(request, response, next, admission.denial);
       return;
     }
-    if (admission.kind === 'admitted') passOn(admission, response);
+    if (admission.kind === 'admitted') passOn(admission, response, whenOver);
     next();
   };
   // express 4 does not wait for a promise.
@@ -43,7 +44,7 @@ export function rateLimit<Q extends ExpressRequest = ExpressRequest, S extends S
       await limit(request, response, next);
     } catch (error) {
       // A client that has disconnected gets no answer.
-      if (!response.closed) next(error);
+      if (!isOver(response)) next(error);
     }
   };
 }

@@ -8,11 +8,18 @@ export interface HttpLease {
   extend(): Promise<unknown>;
 }
 
-/** Extends a lease that has a holder after each third of its lifetime, until the returned function is called. */
+/** The shortest and the longest pause between two extensions, as in `run` of the client. */
+const SHORTEST_MS = 1_000;
+const LONGEST_MS = 20_000;
+
+/**
+ * Extends a lease that has a holder after each third of its lifetime, until the returned function is called. The expiry is a
+ * time of the store, from which the clock of this machine may differ: what is left is used within bounds only.
+ */
 export function extendWhileOpen(lease: HttpLease, onError: (error: unknown) => void): () => void {
   const { expiresAt } = lease;
   if (expiresAt === null) return () => {};
-  const everyMs = Math.max(1_000, (expiresAt.getTime() - Date.now()) / 3);
+  const everyMs = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, (expiresAt.getTime() - Date.now()) / 3));
   const timer = setInterval(() => {
     lease.extend().catch((error: unknown) => {
       onError(error);

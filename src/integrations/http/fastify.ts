@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
 import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { disconnectSignal, passOn } from './node-response.js';
+import { disconnectSignal, passOn, watchEnd } from './node-response.js';
 import { addFields } from './response-fields.js';
+import { unlessGone } from './unless-gone.js';
 
 export { ipKey, type IpKeyOptions } from './ip-key.js';
 export type { HttpLimiter, HttpLimitOptions } from './admission.js';
@@ -21,6 +22,8 @@ export interface FastifyReplyLike {
   header(name: string, value: string): unknown;
   type(contentType: string): unknown;
   send(body: unknown): unknown;
+  /** Tells fastify that it does not send the answer. */
+  hijack(): unknown;
 }
 
 export interface FastifyLimitOptions<Q extends FastifyRequestLike> extends HttpLimitOptions<Q> {
@@ -37,17 +40,24 @@ export function rateLimitHook<
 >(options: FastifyLimitOptions<Q>): Hook<Q, P> {
   checkHttpOptions(options, ['refusal']);
   return async (request, reply) => {
-    const signal = options.wait === undefined ? undefined : disconnectSignal(reply.raw);
-    const admission = await admit(options, { request, address: () => request.ip || null, signal });
+    const whenOver = watchEnd(reply.raw);
+    const signal = options.wait === undefined ? undefined : disconnectSignal(reply.raw, whenOver);
+    const addresses = () => [request.ip, request.raw.socket?.remoteAddress];
+    const admission = await unlessGone(signal, admit(options, { request, addresses, signal }));
+    if (admission === null) {
+      // There is no answer, and no error of the app.
+      reply.hijack();
+      return undefined;
+    }
     if (admission.kind === 'skipped') return undefined;
     const get = (name: string): string | undefined => reply.getHeader(name)?.toString();
     addFields({ get, set: (name, value) => reply.header(name, value) }, admission.headers);
     if (admission.kind === 'admitted') {
-      passOn({ ...admission, headers: [] }, reply.raw);
+      passOn({ ...admission, headers: [] }, reply.raw, whenOver);
       return undefined;
     }
     reply.code(admission.status);
-    if (options.refusal !== undefined) return reply.send(options.refusal(request, admission.denial));
+    if (options.refusal !== undefined) return reply.send(await options.refusal(request, admission.denial));
     reply.type(admission.contentType);
     return reply.send(admission.body);
   };

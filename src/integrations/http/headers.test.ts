@@ -51,6 +51,15 @@ describe('the headers of draft 10', () => {
     });
   });
 
+  test('a wait of a debt that takes millions of years has at most the 15 digits of an integer in a field', () => {
+    const slow = Limit.custom('slow', { capacity: 1e12, refillAmount: 1, refillPeriodMs: 2_592_000_000 });
+    const lines = draft(denied(statusOf(slow, { available: -3e14, exceeded: true, retryAfterMs: 7.8e23 })));
+    const longest = '9'.repeat(15);
+    expect(lines).toMatchObject({ 'Retry-After': longest, 'retry-after-ms': longest });
+    expect(lines['RateLimit']).toBe(`"slow";r=0;t=${longest}`);
+    expect(draft(granted(statusOf(slow, { available: -3e14 })))['RateLimit']).toBe(`"slow";r=0;t=${longest}`);
+  });
+
   test('a denial that no wait helps has no Retry-After', () => {
     const impossible = statusOf(RPM, { exceeded: true, retryAfterMs: null });
     expect(draft(denied(impossible))).toEqual({

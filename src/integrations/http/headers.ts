@@ -39,7 +39,7 @@ function retryLines({ granted, retryAfterMs }: DecidedLimits): readonly HeaderLi
   if (granted || retryAfterMs === null) return [];
   return [
     ['Retry-After', String(wholeSeconds(retryAfterMs))],
-    ['retry-after-ms', String(retryAfterMs)],
+    ['retry-after-ms', String(Math.min(retryAfterMs, MAX_FIELD))],
   ];
 }
 
@@ -121,9 +121,12 @@ function resetSeconds({ limit, available, exceeded, retryAfterMs }: LimitStatus,
   return wholeSeconds(((limit.capacity - available) * limit.refillPeriodMs) / limit.refillAmount);
 }
 
+/** An integer of a structured field has at most 15 digits (RFC 9651). A debt of 31 million years may have more. */
+const MAX_FIELD = 999_999_999_999_999;
+
 /** Rounded up: a client that waits this long finds the tokens there. */
 function wholeSeconds(ms: number): number {
-  return Math.ceil(ms / 1000);
+  return Math.min(Math.ceil(ms / 1000), MAX_FIELD);
 }
 
 function remaining({ available }: LimitStatus): number {

@@ -2,8 +2,8 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Denied } from '../../limiter/acquire/decision.js';
 import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
 import { checkTrustedProxies, forwardedAddress } from './client-address.js';
-import { answered } from './fetch.js';
-import { addFields } from './response-fields.js';
+import { answered, refusalOf, unanswered } from './limit-handler.js';
+import { unlessGone } from './unless-gone.js';
 
 export { ipKey, type IpKeyOptions } from './ip-key.js';
 export type { HttpLimiter, HttpLimitOptions } from './admission.js';
@@ -24,35 +24,32 @@ export function rateLimit(options: HonoLimitOptions): MiddlewareHandler {
   const { trustedProxies = 0, handler } = options;
   checkTrustedProxies(trustedProxies);
   return async (context, next) => {
-    const address = (): string | null =>
-      forwardedAddress(context.req.header('x-forwarded-for'), trustedProxies) ?? connectionAddress(context);
-    const admission = await admit(options, { request: context, address, signal: context.req.raw.signal });
+    const addresses = () => [
+      forwardedAddress(context.req.header('x-forwarded-for'), trustedProxies),
+      connectionAddress(context),
+    ];
+    const { signal } = context.req.raw;
+    const admission = await unlessGone(signal, admit(options, { request: context, addresses, signal }));
+    if (admission === null) return unanswered();
     if (admission.kind === 'skipped') {
       await next();
       return undefined;
     }
     if (admission.kind === 'refused') {
-      const { status, contentType, body, headers } = admission;
-      const own = await handler?.(context, admission.denial);
-      const answer = new Response(own?.body ?? body, own ?? { status, headers: { 'content-type': contentType } });
-      const fields = answer.headers;
-      addFields(
-        { get: (name) => fields.get(name) ?? undefined, set: (name, value) => fields.set(name, value) },
-        headers,
-      );
-      return answer;
+      return refusalOf(await handler?.(context, admission.denial), admission);
     }
     try {
       await next();
+      const response = await answered(context.req.raw, context.res, admission);
+      if (response === context.res) return undefined;
+      // hono merges the headers of an answer that is replaced, unless there is none.
+      context.res = undefined;
+      context.res = response;
+      return undefined;
     } catch (error) {
       await admission.end(null);
       throw error;
     }
-    const response = await answered(context.res, admission);
-    // hono merges the headers of an answer that is replaced, unless there is none.
-    context.res = undefined;
-    context.res = response;
-    return undefined;
   };
 }
 

@@ -11,18 +11,24 @@ const GROUPS = 8;
 
 /**
  * The key of a client by its address. IPv4 addresses are keys themselves. IPv6 addresses are grouped by their network,
- * because one client can use every address of it. `::ffff:192.0.2.1` counts as the IPv4 address that it contains.
+ * because one client can use every address of it. `::ffff:192.0.2.1` and `64:ff9b::192.0.2.1` count as the IPv4 address that
+ * they contain.
  */
 export function ipKey(address: string, { ipv6Prefix = DEFAULT_PREFIX }: IpKeyOptions = {}): string {
   if (!Number.isInteger(ipv6Prefix) || ipv6Prefix < 1 || ipv6Prefix > 128) {
     throw new ValidationError('ipv6Prefix', 'a whole number from 1 to 128', ipv6Prefix);
   }
-  const plain = withoutZone(withoutPort(address.trim()));
+  const key = ipKeyOf(address, ipv6Prefix);
+  if (key === null) throw new ValidationError('address', 'an IPv4 or IPv6 address', address);
+  return key;
+}
+
+/** null: the text is no address. */
+export function ipKeyOf(text: string, ipv6Prefix = DEFAULT_PREFIX): string | null {
+  const plain = withoutZone(withoutPort(text.trim()));
   if (isIpv4(plain)) return plain;
   const groups = readIpv6(plain);
-  if (groups === null) throw new ValidationError('address', 'an IPv4 or IPv6 address', address);
-  const embedded = embeddedIpv4(groups);
-  return embedded ?? `${printNetwork(groups, ipv6Prefix)}/${ipv6Prefix}`;
+  return groups && (embeddedIpv4(groups) ?? `${printNetwork(groups, ipv6Prefix)}/${ipv6Prefix}`);
 }
 
 /** Azure's front ends add a port to the addresses that they forward: `192.0.2.1:443`, `[2001:db8::1]:443`. */
@@ -71,10 +77,15 @@ function readGroups(text: string): number[] | null {
   return groups;
 }
 
-/** `::ffff:0:0/96` contains the IPv4 addresses. */
+/** `::ffff:0:0/96`, and the prefix of translators between IPv4 and IPv6 (RFC 6052): all clients of IPv4 have the same 56 bits. */
+const IPV4_NETWORKS: readonly (readonly number[])[] = [
+  [0, 0, 0, 0, 0, 0xffff],
+  [0x64, 0xff9b, 0, 0, 0, 0],
+];
+
 function embeddedIpv4(groups: readonly number[]): string | null {
-  const [a = 0, b = 0, c = 0, d = 0, e = 0, mark, high = 0, low = 0] = groups;
-  if (a + b + c + d + e !== 0 || mark !== 0xffff) return null;
+  if (!IPV4_NETWORKS.some((network) => network.every((group, at) => group === groups[at]))) return null;
+  const [high = 0, low = 0] = groups.slice(6);
   return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }
 

@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
-import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { disconnectSignal, passOn, writeFields } from './node-response.js';
+import { type Admitted, admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
+import { disconnectSignal, passOn, watchEnd, writeFields } from './node-response.js';
+import { addFields, nameIn } from './response-fields.js';
+import { unlessGone } from './unless-gone.js';
 
 export { ipKey, type IpKeyOptions } from './ip-key.js';
 export type { HttpLimiter, HttpLimitOptions } from './admission.js';
 
-/** What the middleware needs of a context of koa 2 or 3. `ip` follows the setting `proxy` of the app. */
+/** What the middleware needs of a context of koa 3. `ip` follows the setting `proxy` of the app. */
 export interface KoaContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -14,6 +16,8 @@ export interface KoaContext {
   status: number;
   body: unknown;
   type: string;
+  /** Answers an error. */
+  onerror(error: unknown): void;
 }
 
 export interface KoaLimitOptions<C extends KoaContext> extends HttpLimitOptions<C> {
@@ -27,8 +31,12 @@ export function rateLimit<C extends KoaContext = KoaContext>(
 ): (context: C, next: () => Promise<unknown>) => Promise<void> {
   checkHttpOptions(options, ['handler']);
   return async (context, next) => {
-    const signal = options.wait === undefined ? undefined : disconnectSignal(context.res);
-    const admission = await admit(options, { request: context, address: () => context.ip || null, signal });
+    const whenOver = watchEnd(context.res);
+    const signal = options.wait === undefined ? undefined : disconnectSignal(context.res, whenOver);
+    const addresses = () => [context.ip, context.req.socket?.remoteAddress];
+    const admission = await unlessGone(signal, admit(options, { request: context, addresses, signal }));
+    if (admission === null) return;
+    if (admission.kind !== 'skipped') keepFieldsOnError(context, admission.headers);
     if (admission.kind === 'refused') {
       context.status = admission.status;
       writeFields(admission.headers, context.res);
@@ -37,7 +45,30 @@ export function rateLimit<C extends KoaContext = KoaContext>(
       context.body = admission.body;
       return;
     }
-    if (admission.kind === 'admitted') passOn(admission, context.res);
+    if (admission.kind === 'admitted') passOn(admission, context.res, whenOver);
     await next();
+  };
+}
+
+/**
+ * koa answers an error with the header fields that the error has, and removes all others. The fields are in the error only while
+ * koa answers it: an app may throw the same object for many requests.
+ */
+function keepFieldsOnError(context: KoaContext, lines: Admitted['headers']): void {
+  const { onerror } = context;
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- It is koa's own function, not a handler of an event.
+  context.onerror = (error) => {
+    if (typeof error !== 'object' || error === null) return onerror.call(context, error);
+    const own = Object.getOwnPropertyDescriptor(error, 'headers');
+    const headers: Record<string, unknown> = { ...(error as { readonly headers?: object }).headers };
+    const get = (name: string): string | undefined => headers[nameIn(headers, name)]?.toString();
+    addFields({ get, set: (name, value) => void (headers[nameIn(headers, name)] = value) }, lines);
+    const isAdded = Reflect.defineProperty(error, 'headers', { value: headers, configurable: true, writable: true });
+    try {
+      onerror.call(context, error);
+    } finally {
+      if (isAdded && own === undefined) Reflect.deleteProperty(error, 'headers');
+      else if (isAdded) Reflect.defineProperty(error, 'headers', own as PropertyDescriptor);
+    }
   };
 }

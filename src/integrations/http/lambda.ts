@@ -1,5 +1,7 @@
-import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { addFields } from './response-fields.js';
+import type { Denied } from '../../limiter/acquire/decision.js';
+import { type Admission, admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
+import { checkTrustedProxies, forwardedAddress } from './client-address.js';
+import { addFields, nameIn } from './response-fields.js';
 
 export { ipKey, type IpKeyOptions } from './ip-key.js';
 export type { HttpLimiter, HttpLimitOptions } from './admission.js';
@@ -10,14 +12,27 @@ export interface LambdaHttpEvent {
     readonly http?: { readonly sourceIp?: string };
     readonly identity?: { readonly sourceIp?: string | null };
   };
+  readonly headers?: Readonly<Record<string, string | undefined>> | null;
 }
 
 /** The result of a handler, as API Gateway takes it. */
 export interface LambdaHttpResult {
   readonly statusCode?: number;
   readonly headers?: Readonly<Record<string, string | number | boolean>>;
+  /** Only of version 1. */
+  readonly multiValueHeaders?: Readonly<Record<string, readonly (string | number | boolean)[]>>;
   readonly body?: string;
   readonly [more: string]: unknown;
+}
+
+export interface LambdaLimitOptions<E extends LambdaHttpEvent> extends HttpLimitOptions<E> {
+  /**
+   * The number of proxies, such as CloudFront, before API Gateway or the function URL. The address of the client is then
+   * the entry that the outermost of them has written to `X-Forwarded-For`. Default: 0, the address that API Gateway has seen.
+   */
+  readonly trustedProxies?: number;
+  /** Answers a refused request. The header fields are added to it. `denial` is null if the store did not answer. */
+  readonly handler?: (event: E, denial: Denied | null) => LambdaHttpResult | Promise<LambdaHttpResult>;
 }
 
 /**
@@ -30,16 +45,15 @@ export function withRateLimit<
   T extends LambdaHttpResult | string,
 >(
   handler: (event: E, ...rest: A) => Promise<T>,
-  options: HttpLimitOptions<E>,
+  options: LambdaLimitOptions<E>,
 ): (event: E, ...rest: A) => Promise<T | LambdaHttpResult> {
-  checkHttpOptions(options);
+  checkHttpOptions(options, ['trustedProxies', 'handler']);
+  const { trustedProxies = 0 } = options;
+  checkTrustedProxies(trustedProxies);
   return async (event, ...rest) => {
-    const admission = await admit(options, { request: event, address: () => addressOf(event) });
+    const admission = await admit(options, { request: event, addresses: () => addressesOf(event, trustedProxies) });
     if (admission.kind === 'skipped') return handler(event, ...rest);
-    if (admission.kind === 'refused') {
-      const { status: statusCode, contentType, body, headers } = admission;
-      return withFields({ statusCode, headers: { 'content-type': contentType }, body }, headers);
-    }
+    if (admission.kind === 'refused') return refuse(options, event, admission);
     let result: T;
     try {
       result = await handler(event, ...rest);
@@ -61,23 +75,46 @@ function textOf(result: LambdaHttpResult | string): string {
   return typeof result === 'string' ? result : JSON.stringify(result);
 }
 
-function addressOf({ requestContext }: LambdaHttpEvent): string | null {
-  return requestContext?.http?.sourceIp ?? requestContext?.identity?.sourceIp ?? null;
+async function refuse<E extends LambdaHttpEvent>(
+  { handler }: LambdaLimitOptions<E>,
+  event: E,
+  { status, contentType, body, headers, denial }: Extract<Admission, { kind: 'refused' }>,
+): Promise<LambdaHttpResult> {
+  const own = await handler?.(event, denial);
+  return withFields(own ?? { statusCode: status, headers: { 'content-type': contentType }, body }, headers);
 }
 
+/** The test of a method in the console of API Gateway comes from no address. */
+const CONSOLE_TEST = 'test-invoke-source-ip';
+
+function addressesOf({ requestContext, headers }: LambdaHttpEvent, trustedProxies: number) {
+  const source = requestContext?.http?.sourceIp ?? requestContext?.identity?.sourceIp ?? null;
+  if (source === CONSOLE_TEST) return ['127.0.0.1'];
+  const name = nameIn(headers ?? {}, 'x-forwarded-for');
+  const entries = (headers?.[name] ?? '').split(',').map((entry) => entry.trim());
+  // API Gateway appends the address that it has seen, as a proxy does.
+  const forwarded = entries.at(-1) === source ? entries.slice(0, -1) : entries;
+  return [forwardedAddress(forwarded.join(','), trustedProxies), source];
+}
+
+/** A field that stands in `multiValueHeaders` is replaced there: API Gateway sends the values of both places. */
 function withFields(result: LambdaHttpResult, lines: readonly (readonly [string, string])[]): LambdaHttpResult {
   const headers: Record<string, string | number | boolean> = { ...result.headers };
-  // Header names have no case, and those of an object may be written in any.
-  const nameIn = (name: string): string =>
-    Object.keys(headers).find((present) => present.toLowerCase() === name.toLowerCase()) ?? name;
-  addFields(
-    {
-      get: (name) => headers[nameIn(name)]?.toString(),
-      set: (name, value) => {
-        headers[nameIn(name)] = value;
-      },
-    },
-    lines,
-  );
-  return { ...result, headers };
+  const multiple: Record<string, readonly (string | number | boolean)[]> = { ...result.multiValueHeaders };
+  const get = (name: string): string | undefined => {
+    const [one, values] = [headers[nameIn(headers, name)], multiple[nameIn(multiple, name)]];
+    const present = [...(one === undefined ? [] : [one]), ...(values ?? [])];
+    return present.length === 0 ? undefined : present.join(', ');
+  };
+  const set = (name: string, value: string): void => {
+    const inMultiple = nameIn(multiple, name);
+    if (multiple[inMultiple] === undefined) {
+      headers[nameIn(headers, name)] = value;
+      return;
+    }
+    multiple[inMultiple] = [value];
+    delete headers[nameIn(headers, name)];
+  };
+  addFields({ get, set }, lines);
+  return { ...result, headers, ...(result.multiValueHeaders === undefined ? {} : { multiValueHeaders: multiple }) };
 }

@@ -1,4 +1,4 @@
-import type { CallEnd } from './call/call-end.js';
+import { type CallEnd, NOTHING_SEEN } from './call/call-end.js';
 import type { CallFailure } from './call/failure.js';
 import { LimitedCalls, type Sent } from './call/limited-calls.js';
 import { type LlmOptions, resolveLlmOptions } from './call/llm-options.js';
@@ -7,7 +7,7 @@ import type { SizedCall } from './request/llm-call.js';
 import { boundOfInput } from './request/input-bound.js';
 import { sizeOfPrompt } from './request/prompt-size.js';
 import { parseThrottle, type Throttle } from './throttle/parse-throttle.js';
-import type { Usage } from './usage/usage.js';
+import { tokenCount, type Usage } from './usage/usage.js';
 
 type Count = number | undefined;
 
@@ -80,7 +80,11 @@ export function limitModel(options: LlmOptions): ModelLimits {
       const outcome = await calls.run(sizeOf(model, params, false), params.abortSignal ?? null, () =>
         send(async () => {
           const value = await doGenerate();
-          return { value: { value }, throttle: null, ended: Promise.resolve(endOf('complete', value.usage, 0)) };
+          return {
+            value: { value },
+            throttle: null,
+            ended: Promise.resolve(endOf('complete', value.usage ?? null)),
+          };
         }),
       );
       return valueOf(outcome);
@@ -108,7 +112,7 @@ export function limitModel(options: LlmOptions): ModelLimits {
             onClosed: () => {},
           });
           const value: R = { ...result, stream };
-          const end = ended.then((how) => endOf(how, seen.usage(), seen.characters()));
+          const end = ended.then((how) => endOf(how, seen.usage(), seen));
           return { value: { value }, throttle: null, ended: end };
         }),
       );
@@ -139,39 +143,62 @@ const DELTAS: ReadonlySet<string> = new Set(['text-delta', 'reasoning-delta', 't
 
 function seenIn<P extends StreamPart>() {
   let usage: ModelUsage | null = null;
-  let characters = 0;
+  let [characters, bytes] = [0, 0];
+  let hasFinished = false;
+  let hasFailed = false;
   return {
     usage: () => usage,
-    characters: () => characters,
+    output: () => ({ characters, bytes }),
+    /** A provider that loses its connection may end the stream as if it were complete. */
+    isCut: () => hasFailed || !hasFinished,
     observer: {
       onChunk: (part: P) => {
         const { usage: stated, delta } = part as { readonly usage?: ModelUsage; readonly delta?: unknown };
-        if (part.type === 'finish' && stated !== undefined) usage = stated;
-        if (DELTAS.has(part.type) && typeof delta === 'string') characters += delta.length;
+        if (part.type === 'finish') usage = stated ?? null;
+        hasFinished ||= part.type === 'finish';
+        hasFailed ||= part.type === 'error';
+        if (DELTAS.has(part.type) && typeof delta === 'string') {
+          characters += delta.length;
+          bytes += Buffer.byteLength(delta);
+        }
         return [part];
       },
       onDone: () => [],
       hasEnough: () => usage !== null,
+      hasFailed: () => hasFailed,
     },
   };
 }
 
-function endOf(how: StreamEnd, stated: ModelUsage | null, outputCharacters: number): CallEnd {
+/** `seen`: what passed of a stream. */
+function endOf(
+  how: StreamEnd,
+  stated: ModelUsage | null,
+  seen: Pick<ReturnType<typeof seenIn>, 'output' | 'isCut'> | null = null,
+): CallEnd {
   const usage = stated === null ? null : usageOf(stated);
   if (usage !== null) return { kind: 'stated', usage };
-  const isComplete = how === 'complete' || how === 'enough';
-  const failure: CallFailure = { kind: how === 'failed' ? 'lost' : 'aborted', status: null };
-  return { kind: 'partial', usage: null, outputCharacters, failure: isComplete ? null : failure };
+  const hasEnded = how === 'complete' || how === 'enough';
+  const failure: CallFailure = { kind: hasEnded || how === 'failed' ? 'lost' : 'aborted', status: null };
+  const isComplete = hasEnded && seen?.isCut() !== true;
+  return {
+    kind: 'partial',
+    usage: null,
+    seen: seen?.output() ?? NOTHING_SEEN,
+    failure: isComplete ? null : failure,
+  };
 }
 
 /** null: a total is missing, so that the cost is not known. */
 function usageOf({ inputTokens, outputTokens }: ModelUsage): Usage | null {
-  if (inputTokens?.total === undefined || outputTokens?.total === undefined) return null;
+  // Some providers say by NaN or null that a count is not known.
+  const [input, output] = [tokenCount(inputTokens?.total), tokenCount(outputTokens?.total)];
+  if (input === null || output === null) return null;
   return {
-    inputTokens: inputTokens.total,
-    cachedInputTokens: inputTokens.cacheRead ?? 0,
-    cacheWriteTokens: inputTokens.cacheWrite ?? 0,
-    outputTokens: outputTokens.total,
+    inputTokens: input,
+    cachedInputTokens: tokenCount(inputTokens.cacheRead) ?? 0,
+    cacheWriteTokens: tokenCount(inputTokens.cacheWrite) ?? 0,
+    outputTokens: output,
   };
 }
 

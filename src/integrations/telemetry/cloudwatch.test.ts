@@ -129,10 +129,14 @@ describe('the metrics for CloudWatch', () => {
     expect(lines.flatMap(problemsOf)).toEqual([]);
   });
 
-  test.each([{ dimensions: { service: '' } }, { dimensions: { _aws: 'x' } }])(
-    'dimensions that CloudWatch would drop are refused: %j',
-    (options) => {
-      expect(() => new CloudWatchMetrics(options)).toThrow('dimensions');
-    },
-  );
+  test.each([
+    { dimensions: { service: '' } },
+    { dimensions: { _aws: 'x' } },
+    { dimensions: { resource: 'billing' } },
+    { dimensions: { 'headgate.tokens': 'x' } },
+    { dimensions: { '': 'x' } },
+    { dimensions: { ['n'.repeat(256)]: 'x' } },
+  ])('dimensions that CloudWatch would drop, or that a metric has itself, are refused: %j', (options) => {
+    expect(() => new CloudWatchMetrics(options)).toThrow('dimensions');
+  });
 });

@@ -22,6 +22,15 @@ const MAX_BUFFERED = 10_000;
 /** A metric has at most 4 labels of its own, and CloudWatch allows 30 dimensions. */
 const MAX_DIMENSIONS = 26;
 
+/** The longest name of a dimension in the format. */
+const MAX_NAME = 250;
+
+/** A document has one member for each name: a dimension of the same name would be lost. */
+const OWN_NAMES: ReadonlySet<string> = new Set([
+  '_aws',
+  ...Object.values(METRICS).flatMap(({ name, labels }) => [name, ...labels]),
+]);
+
 /**
  * Counts the events of a limiter, and writes them in the embedded metric format of CloudWatch. Pass `onEvent` to the limiter.
  * Nothing is sent from this process: CloudWatch reads the metrics from the log.
@@ -99,7 +108,10 @@ function checkDimensions(dimensions: Readonly<Record<string, string>>): void {
     throw new ValidationError('dimensions', `at most ${MAX_DIMENSIONS} dimensions`, `${entries.length} dimensions`);
   }
   for (const [name, value] of entries) {
-    if (name === '_aws') throw new ValidationError('dimensions', 'names other than _aws, which the format uses', name);
+    if (name === '' || name.length > MAX_NAME || OWN_NAMES.has(name)) {
+      const expected = `names of 1 to ${MAX_NAME} characters other than _aws and the metrics and labels of Headgate`;
+      throw new ValidationError('dimensions', expected, name);
+    }
     if (typeof value === 'string' && value !== '' && value.length <= 1_024) continue;
     throw new ValidationError(`dimensions.${name}`, 'text of 1 to 1024 characters', value);
   }

@@ -77,7 +77,7 @@ export class EventCounter {
   }
 
   #countDecision(event: EventOf<'decision'>): void {
-    const { granted, reason, decidedBy, limits, tokens, entityId, durationMs, waitedMs } = event;
+    const { granted, reason, decidedBy, limits, violations, tokens, entityId, durationMs, waitedMs } = event;
     const outcome = granted ? 'granted' : 'denied';
     const resource = this.#resources.bound(event.resource);
     this.#sink.add('decisions', 1, [outcome, reason ?? '', decidedBy, resource]);
@@ -85,7 +85,9 @@ export class EventCounter {
     if (waitedMs !== undefined) this.#sink.observe('waits', waitedMs / 1000, [outcome]);
     for (const asked of limits) {
       const level = asked.entityId === entityId ? 'entity' : 'parent';
-      this.#sink.add('verdicts', 1, [this.#limits.bound(asked.limit), level, String(asked.exceeded)]);
+      // A shadow may be exceeded, and refuses nothing.
+      const refused = violations.some((one) => one.limit === asked.limit && one.entityId === asked.entityId);
+      this.#sink.add('verdicts', 1, [this.#limits.bound(asked.limit), level, String(asked.exceeded), String(refused)]);
     }
     this.#countTokens('reserved', tokens, resource);
   }

@@ -21,7 +21,7 @@ export const METRICS = {
     name: 'headgate.limit.verdicts',
     kind: 'counter',
     help: 'Limits that were asked, one for each limit and level of a decision.',
-    labels: ['limit', 'level', 'exceeded'],
+    labels: ['limit', 'level', 'exceeded', 'refused'],
   },
   durations: {
     name: 'headgate.decision.duration',

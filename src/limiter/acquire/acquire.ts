@@ -1,19 +1,14 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
-import type { LimitStatus } from '../../core/bucket/decide.js';
-import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
+import { MAX_OPEN_LEASES } from '../../core/bucket/traces.js';
 import { BackendUnavailable, isHeadgateError, unavailableKind } from '../../core/errors.js';
-import { isConsumed, refills } from '../../core/limit-kind.js';
-import { amountsOfKind, tellSlots } from '../lease/lease-events.js';
 import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
+import { acceptChain } from '../config/accept-chain.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import { type Context, endOfCall, timeLeft } from '../context.js';
 import { report } from '../store-context.js';
 import type { Decision } from './decision.js';
-import type { DecisionEvent } from './decision-event.js';
-import { emit } from '../events/emit.js';
-import type { LimitAsked, LimiterEvent, LimitViolation } from '../events/limiter-event.js';
 import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
 import { buildLevels } from './levels.js';
@@ -22,7 +17,10 @@ import { CONTENDED, decisionOf, NO_ID_FREE, NO_STATUSES } from './outcome.js';
 import { takeAtOnce } from './take-at-once.js';
 import { findPause, type FoundPause } from '../config/find-pause.js';
 import { denyByPause, findPauseIn } from './paused.js';
-import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
+import { type AcquireRequest, checkRequest, copyFields, readAmounts } from './request.js';
+
+/** Gets the request as it was when the caller made the call. */
+export type Finish<T> = (decision: Decision, request: AcquireRequest) => T;
 
 /**
  * Asks once: resolves the chain and its limits, then makes one consume over all levels. Returns the result of `finish`.
@@ -32,7 +30,7 @@ export function attempt<T>(
   context: Context,
   request: AcquireRequest,
   wants: Ask['wants'],
-  finish: (decision: Decision) => T,
+  finish: Finish<T>,
 ): Promise<T> {
   try {
     checkRequest(request);
@@ -41,11 +39,14 @@ export function attempt<T>(
     const nowMs = context.clock.now();
     const lease = wants === 'lease' ? takeAtOnce(context, request, named, nowMs) : null;
     if (lease !== null)
-      return Promise.resolve(finish({ granted: true, lease, statuses: NO_STATUSES, decidedBy: 'store' }));
-    const decision = decideByStore(context, { request, named, nowMs, wants });
-    return isPromise(decision)
-      ? decision.then((late) => finish(deliver(request, late, context)))
-      : Promise.resolve(finish(deliver(request, decision, context)));
+      return Promise.resolve(finish({ granted: true, lease, statuses: NO_STATUSES, decidedBy: 'store' }, request));
+    const ask = { request, named, nowMs, wants };
+    const decision = decideByStore(context, ask);
+    if (!isPromise(decision)) return Promise.resolve(finish(deliver(request, decision, context), request));
+    // The caller may change the object before the store answers. An answer that is there costs no copy.
+    const kept = copyFields(request);
+    ask.request = kept;
+    return decision.then((late) => finish(deliver(kept, late, context), kept));
   } catch (error) {
     return Promise.reject(error);
   }
@@ -56,14 +57,14 @@ export async function attemptWithoutStore<T>(
   context: Context,
   request: AcquireRequest,
   error: unknown,
-  finish: (decision: Decision) => T,
+  finish: Finish<T>,
 ): Promise<T> {
   checkRequest(request);
   checkEntityId(request.entityId);
   checkResource(request.resource);
   const named = readAmounts('consume', request.consume, 0);
   const ask: Ask = { request, named, nowMs: context.clock.now(), wants: 'decision' };
-  return finish(deliver(request, await byPolicy(context, ask, error), context));
+  return finish(deliver(request, await byPolicy(context, ask, error), context), request);
 }
 
 /** The decision of the store, or of the outage policy if the store does not answer. */
@@ -95,7 +96,9 @@ function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], ti
   ask.request.signal?.throwIfAborted();
   const pause = pauseIn(context, chain, ask.nowMs);
   if (pause !== null) return pausedByConfig(context, ask, chain, pause);
-  if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) context.knownPauses.forget(ask.request.entityId, null);
+  if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) {
+    for (const { entityId } of chain) context.knownPauses.forget(entityId, null);
+  }
   const levels = levelsOf(context, ask, chain);
   if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeOfConsume(context, ask)));
   return consume(context, ask, levels, timeoutMs);
@@ -108,19 +111,16 @@ function pausedByConfig(
   chain: readonly CachedConfig[],
   pause: FoundPause,
 ): Decision {
-  context.knownPauses.note(request.entityId, pause);
+  notePause(context, request.entityId, pause);
   const isRead = chain.some((entry) => entry.entityId === pause.entityId && entry.fetchedAtMs === nowMs);
   return denyByPause(pause, nowMs, chain.some(isLastKnown) ? 'fallback' : isRead ? 'store' : 'deny-cache');
 }
 
 /** An entry that is used because the store does not answer may be from before this process ended the pause. */
-function pauseIn({ resolver }: Context, chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
+function pauseIn({ knownPauses }: Context, chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
   const pause = findPause(chain, nowMs);
   if (pause === null || !chain.some(isLastKnown)) return pause;
-  return findPause(
-    chain.filter((entry) => !isLastKnown(entry) || resolver.cache.isCurrent(entry)),
-    nowMs,
-  );
+  return findPause(chain, nowMs, (entry, resource) => knownPauses.isEndedIn(entry, resource));
 }
 
 function isLastKnown(entry: CachedConfig): boolean {
@@ -136,20 +136,12 @@ function timeOfConsume(context: Context, { nowMs }: Ask): number {
   return timeLeft(context, endOfCall(context, nowMs), 'acquire');
 }
 
-/** Another process may have set limits that are not in the cache yet: reads the config once more before it refuses. */
 export function levelsOf(
   context: Context,
   ask: Omit<Ask, 'wants'>,
   chain: readonly CachedConfig[],
 ): Awaitable<readonly LevelAsk[]> {
-  try {
-    return buildLevels(ask, chain, context.options);
-  } catch (error) {
-    if (!chain.some(({ fetchedAtMs }) => fetchedAtMs !== ask.nowMs)) throw error;
-    return context.resolver
-      .renewChain(chain, ask.nowMs, endOfCall(context, ask.nowMs))
-      .then((renewed) => buildLevels(ask, renewed, context.options));
-  }
+  return acceptChain(context, chain, ask.nowMs, (known) => buildLevels(ask, known, context.options));
 }
 
 /** The number of random ids that are tried for one lease. The probability that an id is taken is 1 in 262,144. */
@@ -174,17 +166,18 @@ function consume(
     throw guard.failed(error);
   }
   if (!isPromise(answer)) {
-    // An answer from the deny cache does not show that the store works.
-    if (!isRemembered(answer)) guard.answered(answer);
+    if (isRemembered(answer)) guard.unasked();
+    else guard.answered(answer);
     return decided(context, ask, grant, answer, draw);
   }
+  if (leaseId !== null) context.heldLeases.expect(answer);
   const onLate = (outcome: ConsumeOutcome): void => {
     if (outcome.kind !== 'granted') return;
     const decision = decisionOf(context, ask, grant, outcome, 'store');
     if (decision.granted) giveBack(context, decision.lease);
   };
   return guard
-    .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
+    .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate, failureIn: nothingIfRemembered })
     .then((outcome) => decided(context, ask, grant, outcome, draw));
 }
 
@@ -229,18 +222,35 @@ function notePauses(context: Context, { request, nowMs }: Ask, levels: readonly 
   const { knownPauses } = context;
   if (outcome.kind === 'denied' && outcome.reason === 'paused') {
     const found = findPauseIn(levels, outcome.levels, nowMs);
-    if (found !== null) knownPauses.note(request.entityId, { ...found, resource: request.resource });
-  } else if (!knownPauses.isEmpty && request.limits === undefined && !isRemembered(outcome)) {
-    knownPauses.forget(request.entityId, request.resource);
+    if (found !== null) notePause(context, request.entityId, { ...found, resource: request.resource });
+  } else if (!knownPauses.isEmpty && request.limits === undefined && outcome.kind === 'granted') {
+    // An ask shows nothing about the buckets that it did not take from.
+    const seen = levels.map(({ entityId }) => entityId);
+    for (const entityId of [request.entityId, ...seen]) {
+      const known = knownPauses.find(entityId, request.resource);
+      if (known !== undefined && seen.includes(known.entityId)) knownPauses.forget(entityId, request.resource);
+    }
   }
+}
+
+/** Also for the paused entity itself: its other children may ask during an outage. */
+function notePause({ knownPauses }: Context, entityId: string, found: FoundPause): void {
+  knownPauses.note(entityId, found);
+  if (found.entityId !== entityId) knownPauses.note(found.entityId, found);
 }
 
 /** The denial alone would look like ordinary contention, which a retry solves. */
 function reportCrowded({ options }: Context, { request }: Ask): void {
   const { entityId, resource } = request;
-  const what = `A bucket of ${entityId} on ${resource} has ${MAX_HOLDERS_OF_PORTABLE} holders, as many as it may have`;
-  const advice = 'Portable leases keep their holder until they expire: use a shorter leaseTtlMs';
+  const what = `A bucket of ${entityId} on ${resource} has ${MAX_OPEN_LEASES} holders, as many as it may have`;
+  const advice =
+    'Portable leases, and leases with leaseTtlMs, stay until they end or expire: end them, or use a shorter leaseTtlMs';
   report(options, new BackendUnavailable(`${what}. ${advice}`, 'contended'), 'acquire');
+}
+
+/** An answer from the deny cache does not show that the store works. */
+function nothingIfRemembered(outcome: ConsumeOutcome): null | undefined {
+  return isRemembered(outcome) ? null : undefined;
 }
 
 function isRemembered(outcome: ConsumeOutcome): boolean {
@@ -258,97 +268,8 @@ function deliver(request: AcquireRequest, decision: Decision, context: Context):
 
 /** Gives back, in the background, what was taken for a caller that stopped waiting. */
 export function giveBack(context: Context, lease: Lease): void {
-  lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
-}
-
-/** Calls `onDecision` and `onEvent`. An exception that they throw does not affect the decision. */
-export function tell(
-  context: Context,
-  request: AcquireRequest,
-  decision: Decision,
-  startMs: EpochMs,
-  waitedMs?: number,
-): void {
-  const { onDecision, onEvent } = context.options;
-  if (onDecision === null && onEvent === null) return;
-  const event: DecisionEvent = {
-    namespace: context.namespace,
-    entityId: request.entityId,
-    resource: request.resource,
-    consume: consumeOf(request, decision),
-    ...(request.priority === undefined ? {} : { priority: request.priority }),
-    granted: decision.granted,
-    ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
-    ...(decision.statuses.some(({ near }) => near) ? { near: true as const } : {}),
-    reason: decision.granted ? null : decision.reason,
-    retryAfterMs: decision.granted ? null : decision.retryAfterMs,
-    decidedBy: decision.decidedBy,
-  };
-  if (onEvent !== null) {
-    const violations = decision.granted ? [] : decision.violations.map(violationOf);
-    const durationMs = Math.max(0, context.clock.now() - startMs);
-    const paused = decision.granted ? null : (decision.paused ?? null);
-    const tokens = decision.granted ? amountsOfKind(decision.lease.account, isConsumed) : {};
-    const limits = limitsAsked(decision);
-    // A literal, because to spread the whole event takes as long as the rest of a decision in memory.
-    const {
-      namespace,
-      entityId,
-      resource,
-      consume: named,
-      granted,
-      reason,
-      retryAfterMs,
-      decidedBy,
-      ...others
-    } = event;
-    const made: LimiterEvent = {
-      type: 'decision',
-      namespace,
-      entityId,
-      resource,
-      consume: named,
-      granted,
-      reason,
-      retryAfterMs,
-      decidedBy,
-      limits,
-      tokens,
-      violations,
-      paused,
-      durationMs,
-    };
-    if (waitedMs !== undefined) Object.assign(made, { waitedMs });
-    emit(context.options, Object.assign(made, others));
-    if (decision.granted) tellSlots(context, decision.lease.account);
-  }
-  try {
-    onDecision?.(event);
-  } catch (error) {
-    report(context.options, error, 'onDecision');
-  }
-}
-
-/** The amounts of the request. Of a limit that was cut: what was taken. */
-function consumeOf({ consume: amounts, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
-  const asked = { ...amounts } as Record<string, number>;
-  const taken = atMost === undefined || !decision.granted ? undefined : decision.lease.consumed[atMost];
-  return atMost === undefined || taken === undefined ? asked : { ...asked, [atMost]: taken };
-}
-
-function limitsAsked(decision: Decision): readonly LimitAsked[] {
-  const { statuses, decidedBy } = decision;
-  if (!decision.granted || statuses.length > 0 || decidedBy === 'open') return statuses.map(askedOf);
-  // The short way of an acquire makes no statuses: it took from rates of the entity itself.
-  const { entityId } = decision.lease;
-  const taken = Object.entries(amountsOfKind(decision.lease.account, refills));
-  return taken.map(([limit, requested]) => ({ entityId, limit, requested, exceeded: false }));
-}
-
-function askedOf({ entityId, limit, requested, exceeded }: LimitStatus): LimitAsked {
-  return { entityId, limit: limit.name, requested, exceeded };
-}
-
-function violationOf({ entityId, limit, requested, available, retryAfterMs }: LimitStatus): LimitViolation {
-  return { entityId, limit: limit.name, requested, available, retryAfterMs };
+  // Callers that left have opened the breaker. Their slots would stay taken until they expire.
+  context.guard.letThrough(() => {
+    lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
+  });
 }

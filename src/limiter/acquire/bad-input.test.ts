@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ASK, LIMITS, openLimiter, writes } from '../../../tests/support/models/open-limiter.js';
 import { Limit } from '../../core/limit.js';
-import type { RateLimiter } from '../rate-limiter.js';
+import { RateLimiter } from '../rate-limiter.js';
 
 type Call = (limiter: RateLimiter) => Promise<unknown>;
 
@@ -190,7 +190,17 @@ describe('input that only the store can check', () => {
 
 test('no method throws synchronously', async () => {
   const { limiter } = await openLimiter();
-  const calls = REFUSED.map(([, call]) => call(limiter));
+  const unopened = new RateLimiter('memory:', { limits: LIMITS });
+  const throwing = {
+    ...ASK,
+    get wait(): never {
+      throw new TypeError('a getter that throws');
+    },
+  };
+  const calls = [
+    ...REFUSED.map(([, call]) => call(limiter)),
+    ...[limiter, unopened].map((each) => each.tryAcquire(throwing)),
+  ];
   const outcomes = await Promise.allSettled(calls);
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
 });

@@ -18,9 +18,12 @@ export interface AcquireRequest<L extends string = string> {
   readonly resource: string;
   /** The amounts to take. A limit that is not named takes its default cost, or nothing. An amount of 0 is denied only in debt. */
   readonly consume?: Amounts<L>;
-  /** Replaces the configured limits at the entity's own level. They have a separate bucket. */
+  /**
+   * Replaces the configured limits at the entity's own level. They have a bucket of their own, which is shared by the calls
+   * with the same entity, resource and limits.
+   */
   readonly limits?: readonly Limit[];
-  /** Creates a holder that expires after this time, also without concurrent limits. At least 5 000. */
+  /** Creates a holder that expires after this time, also without concurrent limits. From 5,000 to 604,800,000 (7 days). */
   readonly leaseTtlMs?: number;
   /**
    * Creates a holder at every level, in which the state of the lease is kept until its expiry: `lease.token()` then gives
@@ -40,7 +43,7 @@ export interface AcquireRequest<L extends string = string> {
   readonly atMost?: L;
   /** Waits for up to `timeoutMs` instead of being denied. Denied at once if `maxWaiting` calls wait in the same line. */
   readonly wait?: {
-    /** How long the call may wait. */
+    /** How long the call may wait. At most 86,400,000 (a day). */
     readonly timeoutMs: number;
     /** How many calls may wait in the same line. Default: any number. */
     readonly maxWaiting?: number;
@@ -93,6 +96,34 @@ export function checkRequest(request: AcquireRequest): void {
     throw new ValidationError('portable', `true, false or 'held'`, request.portable);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
+}
+
+/** The request as it is now, checked: its caller may change the object while the call waits. */
+export function copyRequest(request: AcquireRequest): AcquireRequest {
+  checkRequest(request);
+  readAmounts('consume', request.consume, 0);
+  return copyFields(request);
+}
+
+/** A copy of a request that was checked. */
+export function copyFields(request: AcquireRequest): AcquireRequest {
+  const { entityId, resource, consume, portable } = request;
+  // The common request: to look up every field by its name takes a tenth of the time of an acquire in a hot group.
+  if (portable === undefined && consume !== undefined && hasOnlyUsualFields(request)) {
+    return { entityId, resource, consume: { ...consume } };
+  }
+  const copy: Record<string, unknown> = {};
+  for (const field of REQUEST_FIELDS) {
+    const value = request[field as keyof AcquireRequest];
+    if (value !== undefined) copy[field] = field === 'signal' ? value : copyOf(value);
+  }
+  return copy as unknown as AcquireRequest;
+}
+
+/** The fields or elements as they are now: a caller may change its object before a call has read it. */
+export function copyOf<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  return (Array.isArray(value) ? [...(value as unknown[])] : { ...value }) as T;
 }
 
 /** Comparing a key with a few constants takes a third of the time of a look-up in a set. The server sends `portable`. */

@@ -45,8 +45,10 @@ async function peekEverything(context: Context, request: StatusRequest): Promise
   const endMs = endOfCall(context, nowMs);
   const known = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
   const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs, endMs) : known;
-  const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
-    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: warningsOf(limits), holder: null }],
+  const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version, bypasses } }) =>
+    limits.length === 0
+      ? []
+      : [{ entityId, resource, limits, version, asks: optionsOf(limits, bypasses), holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
   const answers = await peek(context, levels, nowMs);
@@ -65,9 +67,15 @@ function pauseOf(
   return found === null ? known : laterFound(known, found, nowMs);
 }
 
-/** A limit that is not named is asked for 0. One with a `warnAt` is named, so that its status can be `near`. */
-function warningsOf(limits: readonly Limit[]): readonly AskedAmount[] {
-  return limits.flatMap(({ name, warnAt }) => (warnAt === undefined ? [] : [{ name, milli: 0, warnAt }]));
+/** A limit that is not named is asked for 0. A shadow, and one with a `warnAt`, are named, so that their statuses say it. */
+function optionsOf(limits: readonly Limit[], bypasses: boolean): readonly AskedAmount[] {
+  return limits.flatMap(({ name, warnAt, shadow }) => {
+    const options = {
+      ...(warnAt === undefined ? {} : { warnAt }),
+      ...(shadow || bypasses ? ({ shadow: true } as const) : {}),
+    };
+    return Object.keys(options).length === 0 ? [] : [{ name, milli: 0, ...options }];
+  });
 }
 
 /** The available tokens of each limit, at the level that has the fewest; `Infinity` where every level is unlimited. */

@@ -1,4 +1,5 @@
 import type { AuditAction, AuditRecord, Awaitable } from '../../backend.js';
+import { ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkNamespace, checkResource } from '../../core/identifiers.js';
 import { callStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -12,6 +13,8 @@ export interface AuditQuery extends ListOptions {
   readonly resource?: string;
   readonly system?: boolean;
   readonly namespace?: string;
+  /** `desc`: the newest first. Default: `asc`, the oldest first. */
+  readonly order?: 'asc' | 'desc';
 }
 
 /** One administrative change: who made it, and the values before and after. */
@@ -34,10 +37,12 @@ export class AuditApi {
     this.#context = context;
   }
 
-  /** In the order of time. */
+  /** In the order of time, or with `order: 'desc'` in its reverse. */
   list(query: AuditQuery = {}): Listing<AuditEvent> {
-    return listing(query, viewOf, async (page) => {
+    return listing(query, viewOf, async (asked) => {
       const subject = subjectOf(query);
+      // An empty cursor is before every record, in either order.
+      const page = { ...asked, after: asked.after || null, isDescending: isDescending(query) };
       const context = await this.#context();
       const { namespace } = query;
       return callStore(context, 'reading the audit', (call) =>
@@ -47,6 +52,11 @@ export class AuditApi {
       );
     });
   }
+}
+
+function isDescending({ order = 'asc' }: AuditQuery): boolean {
+  if (order !== 'asc' && order !== 'desc') throw new ValidationError('order', 'asc or desc', order);
+  return order === 'desc';
 }
 
 function subjectOf({ entityId, resource, system, namespace }: AuditQuery): string | null {

@@ -150,7 +150,10 @@ export class ConfigApi {
   readonly cache = {
     stats: (): ConfigCacheStats =>
       this.#opened()?.resolver.cache.stats() ?? { entries: 0, hits: 0, misses: 0, refreshes: 0 },
-    clear: (): void => this.#opened()?.resolver.cache.clear(),
+    clear: (): void => {
+      const context = this.#opened();
+      context?.resolver.cache.clear(context.clock.now());
+    },
   };
 
   async #set(level: ConfigLevel, config: SystemConfig, mode: 'replace' | 'merge' = 'replace'): Promise<void> {
@@ -173,8 +176,12 @@ export class ConfigApi {
 
   async #write(level: ConfigLevel, change: ConfigChange): Promise<void> {
     const context = await this.#context();
-    await changeStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
-    context.resolver.cache.outdate();
+    try {
+      await changeStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
+    } finally {
+      // Also after a failure: the change may have been written without an answer.
+      context.resolver.cache.outdate();
+    }
     emitConfigChange(context, level);
   }
 }

@@ -9,7 +9,7 @@ import type {
   PageRequest,
 } from '../../backend.js';
 import { ValidationError } from '../../core/errors.js';
-import { checkEntityId } from '../../core/identifiers.js';
+import { checkEntityId, MAX_ENTITY_NAME } from '../../core/identifiers.js';
 import { levelsOf, MAX_LEVELS } from '../../core/json-levels.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { checkWhole } from '../../core/limit.js';
@@ -107,9 +107,7 @@ export class EntitiesApi {
   /** Rejects while the entity has children, or is paused. Its buckets and its usage stay until they expire. */
   async delete(id: string): Promise<void> {
     checkEntityId(id, 'id');
-    const context = await this.#context();
-    await changeStore(context, 'deleting an entity', (call) => context.backend.entities.delete(call, id));
-    context.resolver.cache.outdate();
+    await this.#write('deleting an entity', (store, call) => store.delete(call, id));
   }
 
   /** All entities that have a record. */
@@ -129,11 +127,17 @@ export class EntitiesApi {
     where: string,
     start: (store: EntityStore, call: AdminCall) => Awaitable<EntityRecord>,
   ): Promise<Entity> {
+    return viewOf(await this.#write(where, start));
+  }
+
+  async #write<T>(where: string, start: (store: EntityStore, call: AdminCall) => Awaitable<T>): Promise<T> {
     const context = await this.#context();
-    const record = await changeStore(context, where, (call) => start(context.backend.entities, call));
-    // Parents are cached with the configs. The next cascade must see the change.
-    context.resolver.cache.outdate();
-    return viewOf(record);
+    try {
+      return await changeStore(context, where, (call) => start(context.backend.entities, call));
+    } finally {
+      // Parents are cached with the configs. The next cascade must see the change, also one that got no answer.
+      context.resolver.cache.outdate();
+    }
   }
 
   #list(
@@ -165,6 +169,9 @@ function refuseCascadeWithoutParent(cascade: boolean, parentId: string | null | 
 function checkFields({ name, parentId, cascade, bypass, metadata }: EntityUpdate): void {
   if (parentId !== undefined && parentId !== null) checkEntityId(parentId, 'parentId');
   if (name !== null) checkType('name', name, 'string');
+  if (typeof name === 'string' && name.length > MAX_ENTITY_NAME) {
+    throw new ValidationError('name', `a string of at most ${MAX_ENTITY_NAME} characters`, name);
+  }
   checkType('cascade', cascade, 'boolean');
   checkType('bypass', bypass, 'boolean');
   checkType('metadata', metadata, 'object');

@@ -3,10 +3,11 @@ import { wholeTokens } from '../../core/bucket/decide.js';
 import { LeaseTokenInvalid, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource, parsePlainResource } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
+import type { EpochMs } from '../../core/units.js';
 import { callStore, changeStore, type Context } from '../context.js';
-import { emit } from '../events/emit.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
+import { tellLeaseReleased, tellSlotsReleased } from '../lease/released-events.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
 /** A lease that has a holder in a bucket. */
@@ -49,6 +50,16 @@ export class LeasesApi {
     return this.#secrets.length > 0;
   }
 
+  /** @internal A text with its signature by the lease secrets, for tokens of the server. */
+  async sign(text: string): Promise<string> {
+    return (await import('../lease/lease-token.js')).signText(text, this.#secrets);
+  }
+
+  /** @internal The text that `sign` got. Throws `LeaseTokenInvalid` if it was altered. */
+  async readSigned(token: string): Promise<string> {
+    return (await import('../lease/lease-token.js')).readSignedText(token, this.#secrets);
+  }
+
   /**
    * The leases that have a holder, including expired ones that were not reclaimed yet: of an entity and resource, of an
    * entity, or of the namespace. A lease that cascades is listed once for each of its levels.
@@ -62,10 +73,18 @@ export class LeasesApi {
 
   /**
    * Continues the lease of a token, in any process that has the secret. Reads the state of the lease: a lease that has
-   * ended or expired is returned too, and its operations say so. Throws `LeaseTokenInvalid` for a token that was altered,
-   * or that belongs to another secret or namespace.
+   * ended or expired is returned too, and its operations say so. `close` does not end it: that is left to its operations
+   * and its expiry. Throws `LeaseTokenInvalid` for a token that was altered, or that belongs to another secret or namespace.
    */
-  async resume<L extends string = string>(token: string): Promise<Lease<L>> {
+  resume<L extends string = string>(token: string): Promise<Lease<L>> {
+    return this.resumeRepeat(token, 0);
+  }
+
+  /**
+   * @internal As `resume`, for a request that repeats one without an answer. A holder that is missing before `unexpiredUntilMs`
+   * was removed after the lease had ended, most likely by the first request: nothing is due.
+   */
+  async resumeRepeat<L extends string = string>(token: string, unexpiredUntilMs: EpochMs): Promise<Lease<L>> {
     const { parseLeaseToken } = await import('../lease/lease-token.js');
     const content = parseLeaseToken(token, this.#secrets);
     const context = await this.#context();
@@ -76,10 +95,8 @@ export class LeasesApi {
     const holders = await callStore(context, 'resuming a lease', (call) =>
       context.backend.leases.find(call, leaseId, levels),
     );
-    const account = new PortableAccount(context, content, holders);
-    const lease = new Lease<L>(context, account, 'store', ttlMs);
-    if (account.expiresAtMs !== null && account.closedAs === null) context.heldLeases.add(lease);
-    return lease;
+    // Not one of the leases that `close` releases: a second worker that got the same message must not end the work of the first.
+    return new Lease<L>(context, new PortableAccount(context, content, holders, unexpiredUntilMs), 'store', ttlMs);
   }
 
   /**
@@ -92,7 +109,7 @@ export class LeasesApi {
     checkKnownFields('query', query, QUERY_FIELDS);
     checkQuery(query);
     const context = await this.#context();
-    let found = false;
+    const ended: LeaseRecord[] = [];
     let after: string | null = null;
     do {
       const page: Page<LeaseRecord> = await readPage(context, query, { limit: LARGEST_PAGE, after });
@@ -104,21 +121,15 @@ export class LeasesApi {
         );
         if (released) {
           context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
-          tellReleased(context, record);
+          tellSlotsReleased(context, record);
+          ended.push(record);
         }
-        found ||= released;
       }
       after = page.next;
     } while (after !== null);
-    return found;
+    await tellLeaseReleased(context, ended);
+    return ended.length > 0;
   }
-}
-
-/** The process that holds the lease notices the loss at its next write; listeners of this one know it now. */
-function tellReleased({ options, namespace }: Context, { id, entityId, resource, slots }: LeaseRecord): void {
-  if (options.onEvent === null || slots.length === 0) return;
-  const plain = parsePlainResource(resource);
-  emit(options, { type: 'slots', namespace, entityId, resource: plain, leaseId: id, slots: {}, expiresAt: null });
 }
 
 function checkQuery({ entityId, resource }: LeaseQuery): void {

@@ -4,7 +4,7 @@ import { checkWhole } from '../../core/limit.js';
 
 /** Which page of a list to read. */
 export interface ListOptions {
-  /** The number of items in a page: 1 to 1 000. Default: 100. */
+  /** The number of items in a page: 1 to 1,000. Default: 100. */
   readonly limit?: number;
   /** The `next` of the previous page. */
   readonly after?: string;
@@ -26,7 +26,7 @@ export function listing<R, T>(
   const first = (async () => {
     if (typeof options !== 'object' || options === null) throw new ValidationError('query', 'an object', options);
     checkWhole('limit', options.limit ?? DEFAULT_LIMIT, 1, 1_000);
-    if (options.after !== undefined && typeof options.after !== 'string') {
+    if (options.after !== undefined && (typeof options.after !== 'string' || !CURSOR.test(options.after))) {
       throw new ValidationError('after', 'the `next` of a page', options.after);
     }
     return read({ limit: options.limit ?? DEFAULT_LIMIT, after: options.after ?? null });
@@ -45,3 +45,6 @@ export function listing<R, T>(
 }
 
 const DEFAULT_LIMIT = 100;
+
+/** The longest has the id of an entity, a resource and the id of a lease. DynamoDB refuses sort keys of more than 1,024 bytes. */
+const CURSOR = /^[ -~]{0,512}$/;

@@ -1,12 +1,13 @@
+import type { Awaitable } from '../../backend.js';
 import { ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { checkWhole } from '../../core/limit.js';
 import { checkReason, FOREVER_MS, isRunning, type Pause, type PauseChange, type PausedBy } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
-import { viewFoundPause } from '../acquire/paused.js';
-import { emit } from '../events/emit.js';
+import { copyOf } from '../acquire/request.js';
 import { changeStore, type Context, endOfCall } from '../context.js';
+import { notePaused, noteResumed } from '../outage/note-pause.js';
 
 /** Which pause to end. */
 export interface ResumeRequest {
@@ -29,30 +30,26 @@ const RESUME_FIELDS: ReadonlySet<string> = new Set(['entityId', 'resource'] sati
 const PAUSE_FIELDS: ReadonlySet<string> = new Set([...RESUME_FIELDS, 'untilMs', 'forMs', 'reason'] satisfies string[]);
 
 /** Pauses, and returns the pause that applies: the stored one if that ends later. */
-export async function pause(context: Context, request: PauseRequest): Promise<PausedBy> {
+export async function pause(opened: () => Awaitable<Context>, given: PauseRequest): Promise<PausedBy> {
+  const request = copyOf(given);
+  const context = await opened();
   checkTarget(request, PAUSE_FIELDS);
   checkReason(request.reason);
   const wanted: Pause = { endMs: endOf(request, context.clock.now()), reason: request.reason };
   const { after } = await change(context, request, wanted);
   const { entityId, resource = null } = request;
-  const found = { entityId, resource, pause: after ?? wanted };
-  context.knownPauses.note(entityId, found);
-  const applies = viewFoundPause(found);
-  const { options, namespace } = context;
-  if (options.onEvent !== null) emit(options, { type: 'pause', namespace, ...applies });
-  return applies;
+  return notePaused(context, { entityId, resource, pause: after ?? wanted });
 }
 
 /** Ends a pause. False: there was none, or it had ended. */
-export async function resume(context: Context, request: ResumeRequest): Promise<boolean> {
+export async function resume(opened: () => Awaitable<Context>, given: ResumeRequest): Promise<boolean> {
+  const request = copyOf(given);
+  const context = await opened();
   checkTarget(request, RESUME_FIELDS);
   const { before } = await change(context, request, null);
-  context.knownPauses.forget(request.entityId, request.resource ?? null);
-  context.lines.resume();
   const isResumed = isRunning(before, context.clock.now());
-  const { options, namespace } = context;
   const { entityId, resource = null } = request;
-  if (isResumed && options.onEvent !== null) emit(options, { type: 'resume', namespace, entityId, resource });
+  noteResumed(context, { entityId, resource }, isResumed);
   return isResumed;
 }
 
@@ -87,7 +84,7 @@ function checkTarget(request: unknown, known: ReadonlySet<string>): asserts requ
   if (resource !== undefined) checkResource(resource);
 }
 
-/** Before the year 10 000, because later instants have another form as text. */
+/** Before the year 10,000, because later instants have another form as text. */
 const LAST_MS: EpochMs = Date.UTC(9999, 11, 31);
 
 function endOf({ untilMs, forMs }: PauseRequest, nowMs: EpochMs): EpochMs {

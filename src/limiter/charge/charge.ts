@@ -1,4 +1,4 @@
-import type { ChargeReceipt, LevelCharge } from '../../backend.js';
+import type { Awaitable, ChargeReceipt, LevelCharge } from '../../backend.js';
 import { type Amount, amountOf } from '../../core/bucket/decide.js';
 import { checkReceiptId, describeCharge } from '../../core/bucket/receipt.js';
 import { LimitsNotConfigured, ValidationError } from '../../core/errors.js';
@@ -7,6 +7,7 @@ import { checkKnownFields } from '../../core/known-fields.js';
 import { isConsumed } from '../../core/limit-kind.js';
 import { kindOf } from '../acquire/levels.js';
 import { type Amounts, readAmounts } from '../acquire/request.js';
+import { acceptChain } from '../config/accept-chain.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 
@@ -27,17 +28,24 @@ const CHARGE_FIELDS: ReadonlySet<string> = new Set([
   'id',
 ] satisfies (keyof ChargeRequest)[]);
 
-/** Charges or credits every level of the chain that has the limits. */
-export async function charge(context: Context, kind: 'charge' | 'credit', request: ChargeRequest): Promise<void> {
+/** Charges or credits every level of the chain that has the limits. Reads the request before its first `await`. */
+export async function charge(
+  opened: () => Awaitable<Context>,
+  kind: 'charge' | 'credit',
+  request: ChargeRequest,
+): Promise<void> {
   const amounts = checkCharge(request);
   const { entityId, resource } = request;
+  const receipt = receiptOf(kind, request, amounts);
+  const context = await opened();
   const nowMs = context.clock.now();
   const endMs = endOfCall(context, nowMs);
   const chain = await context.resolver.chain(entityId, resource, nowMs, endMs);
-  const levels = buildCharges(kind, request, chain, amounts);
+  const levels = await acceptChain(context, chain, nowMs, (known) =>
+    buildCharges(kind, { entityId, resource }, known, amounts),
+  );
   if (levels.length === 0) return;
   const timeoutMs = timeLeft(context, endMs, WHERE[kind]);
-  const receipt = receiptOf(kind, request, amounts);
   const { kind: outcome } = await callStore(
     context,
     WHERE[kind],
@@ -46,7 +54,7 @@ export async function charge(context: Context, kind: 'charge' | 'credit', reques
     timeoutMs,
   );
   if (outcome === 'id-used') {
-    throw new ValidationError('id', 'an id that no other charge or credit of the last 24 hours has', request.id);
+    throw new ValidationError('id', 'an id that no other charge or credit of the last 24 hours has', receipt?.id);
   }
   if (outcome === 'charged' && kind === 'credit') {
     for (const level of levels) context.lines.giveBack(level, amounts);
@@ -75,7 +83,7 @@ function receiptOf(
 /** What each level is charged (positive) or credited (negative). Levels without one of the limits are left out. */
 function buildCharges(
   kind: 'charge' | 'credit',
-  { entityId, resource }: ChargeRequest,
+  { entityId, resource }: Pick<ChargeRequest, 'entityId' | 'resource'>,
   chain: readonly CachedConfig[],
   amounts: readonly Amount[],
 ): readonly LevelCharge[] {

@@ -6,13 +6,16 @@ import type { EpochMs } from '../../core/units.js';
 
 const MAX_ENTRIES = 10_000;
 
+/** Longer than an eventually consistent read lags. */
+const LAG_MS = 10_000;
+
 /** A config as it was read, with what follows from it. Entities that have no settings of their own share one object. */
 export interface ResolvedRead extends ResolvedConfig {
   readonly read: ConfigRead;
   /** Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are skipped. */
   readonly hasCosts: boolean;
   readonly hasSlots: boolean;
-  /** Whether the entity or its bucket of this resource has a pause, which may have ended. */
+  /** Whether the entity or its bucket of this resource has a pause, that ran when it was read. */
   readonly hasPause: boolean;
   /** Whether any limit is a shadow. */
   readonly hasShadows: boolean;
@@ -53,6 +56,7 @@ export class ConfigCache {
   readonly #fetching = new TwoKeyMap<Promise<CachedConfig>>();
   /** Counts the changes that this process made. A result that was fetched before a change must not be cached after it. */
   #generation = 0;
+  #clearedAtMs = Number.NEGATIVE_INFINITY;
   #hits = 0;
   #misses = 0;
   #refreshes = 0;
@@ -109,10 +113,17 @@ export class ConfigCache {
     this.#fetching.clear();
   }
 
-  clear(): void {
+  /** The caller knows of a change by another process: what is read next must show it. */
+  clear(nowMs: EpochMs): void {
     this.#generation += 1;
+    this.#clearedAtMs = nowMs;
     this.#entries.clear();
     this.#fetching.clear();
+  }
+
+  /** Whether an eventually consistent read could still return what was stored before `clear`. */
+  wasJustCleared(nowMs: EpochMs): boolean {
+    return Math.abs(nowMs - this.#clearedAtMs) < LAG_MS;
   }
 
   stats(): ConfigCacheStats {

@@ -18,6 +18,8 @@ interface Fetching {
   /** Used if the store does not answer. */
   readonly ifOut?: CachedConfig | undefined;
   readonly known?: SharedLevels | undefined;
+  /** The read must show every change that was made before it. */
+  readonly mustBeExact?: boolean;
 }
 
 const NOTHING_READ: ConfigRead = {
@@ -62,7 +64,7 @@ export class ConfigFetcher {
     entityId: string,
     resource: string,
     nowMs: EpochMs,
-    { endMs, ifOut, known }: Fetching,
+    { endMs, ifOut, known, mustBeExact = false }: Fetching,
   ): Awaitable<CachedConfig> {
     const orLastKnown = (error: unknown): CachedConfig => {
       if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return asLastKnown(ifOut);
@@ -72,7 +74,8 @@ export class ConfigFetcher {
     if (underway !== undefined) return this.#until(endMs, underway).catch(orLastKnown);
     const { generation } = this.#cache;
     // A paused entry is read again to find out whether it was resumed: an eventually consistent read could miss that.
-    const isExact = ifOut?.resolved.hasPause === true;
+    const isRenewed = mustBeExact || ifOut?.resolved.hasPause === true;
+    const isExact = isRenewed || this.#cache.wasJustCleared(nowMs);
     const timeoutMs = this.#store.options.timeouts.callMs;
     const keep = (read: ConfigRead): CachedConfig => {
       const entry = this.#entryOf(entityId, resource, read, nowMs);
@@ -84,7 +87,7 @@ export class ConfigFetcher {
     const call = { namespaceId: this.#namespaceId, nowMs, timeoutMs, tuning: this.#store.tuning };
     try {
       const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
-        this.#store.backend.config.readFor(call, entityId, resource, isExact ? undefined : known, isExact),
+        this.#store.backend.config.readFor(call, entityId, resource, isRenewed ? undefined : known, isExact),
       );
       if (!isPromise(read)) return keep(read);
       return this.#until(endMs, this.#cache.share(entityId, resource, read.then(keep))).catch(orLastKnown);
@@ -116,7 +119,7 @@ export class ConfigFetcher {
   }
 
   #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
-    const resolved = this.#resolvedReads.of(resource, read);
+    const resolved = this.#resolvedReads.of(resource, read, fetchedAtMs);
     return { entityId, resource, resolved, bucket: null, fetchedAtMs, generation: this.#cache.generation };
   }
 }

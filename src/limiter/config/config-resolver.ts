@@ -129,7 +129,11 @@ export class ConfigResolver {
     await Promise.all(
       chain.map(async (entry) => {
         if (nowMs - entry.fetchedAtMs >= CONFIG_REREAD_MS)
-          await this.#fetcher.fetch(entry.entityId, entry.resource, nowMs, { endMs, ifOut: entry });
+          await this.#fetcher.fetch(entry.entityId, entry.resource, nowMs, {
+            endMs,
+            ifOut: entry,
+            mustBeExact: true,
+          });
       }),
     );
     return this.chain(first.entityId, first.resource, nowMs, endMs);

@@ -200,3 +200,19 @@ test('clearing the config cache removes all entries', async () => {
   await limiter.acquire(ASK);
   expect(reads(store.calls)).toBe(2);
 });
+
+test('a change whose answer is lost applies to the next call of this process', async () => {
+  const { limiter, store } = await openLimiter();
+  await limiter.entities.create({ id: 'proj-1' });
+  await limiter.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
+  await limiter.config.resolve('user-1', 'gpt-4');
+  store.start({ afterWrite: true, only: ['config.write', 'entities.update'] });
+  const lost = { code: 'backend.unavailable' };
+  await expect(limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 5)] })).rejects.toMatchObject(lost);
+  expect((await limiter.status(ASK)).map(({ entityId, available }) => [entityId, available])).toEqual([
+    ['user-1', 5],
+    ['proj-1', 5],
+  ]);
+  await expect(limiter.entities.update('user-1', { parentId: null, cascade: false })).rejects.toMatchObject(lost);
+  expect((await limiter.status(ASK)).map(({ entityId }) => entityId)).toEqual(['user-1']);
+});

@@ -10,14 +10,24 @@ export interface FoundPause {
   readonly pause: Pause;
 }
 
+/** Whether a pause has ended since an entry was read: of the entity, or with a resource, of its bucket. */
+type IsEnded = (entry: CachedConfig, resource: string | null) => boolean;
+
+const NOT_ENDED: IsEnded = () => false;
+
 /** The running pause with the latest end among the levels of a chain; null: none is paused as far as the config says. */
-export function findPause(chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
+export function findPause(
+  chain: readonly CachedConfig[],
+  nowMs: EpochMs,
+  isEnded: IsEnded = NOT_ENDED,
+): FoundPause | null {
   let found: FoundPause | null = null;
-  for (const { entityId, resource, resolved } of chain) {
+  for (const entry of chain) {
+    const { entityId, resource, resolved } = entry;
     if (!resolved.hasPause) continue;
     const { entity, bucketPause } = resolved.read;
-    found = laterFound(found, { entityId, resource: null, pause: entity?.pause }, nowMs);
-    found = laterFound(found, { entityId, resource, pause: bucketPause }, nowMs);
+    if (!isEnded(entry, null)) found = laterFound(found, { entityId, resource: null, pause: entity?.pause }, nowMs);
+    if (!isEnded(entry, resource)) found = laterFound(found, { entityId, resource, pause: bucketPause }, nowMs);
   }
   return found;
 }

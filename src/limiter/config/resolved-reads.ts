@@ -1,6 +1,8 @@
 import type { ConfigRead } from '../../backend.js';
 import { type CodeLimits, resolveConfig, type StoredConfig } from '../../core/config/config.js';
 import { holdsSlots } from '../../core/limit-kind.js';
+import { isRunning } from '../../core/pause.js';
+import type { EpochMs } from '../../core/units.js';
 import type { ResolvedRead } from './config-cache.js';
 
 /** The number of resources whose shared config is kept. */
@@ -17,7 +19,7 @@ export class ResolvedReads {
   }
 
   /** Entities without settings of their own share one object for each resource: most of the cache would be copies of it. */
-  of(resource: string, read: ConfigRead): ResolvedRead {
+  of(resource: string, read: ConfigRead, nowMs: EpochMs): ResolvedRead {
     const { levels, entity, bucketPause } = read;
     if (
       bucketPause !== undefined ||
@@ -25,7 +27,7 @@ export class ResolvedReads {
       levels.entityDefault !== undefined ||
       entity !== undefined
     ) {
-      return resolveRead(read, this.#code);
+      return resolveRead(read, this.#code, nowMs);
     }
     const known = this.#shared.get(resource);
     if (
@@ -35,21 +37,21 @@ export class ResolvedReads {
     ) {
       return known;
     }
-    const resolved = resolveRead(read, this.#code);
+    const resolved = resolveRead(read, this.#code, nowMs);
     if (this.#shared.size >= MAX_SHARED) this.#shared.clear();
     this.#shared.set(resource, resolved);
     return resolved;
   }
 }
 
-function resolveRead(read: ConfigRead, code: CodeLimits): ResolvedRead {
+function resolveRead(read: ConfigRead, code: CodeLimits, nowMs: EpochMs): ResolvedRead {
   const resolved = resolveConfig(read.levels, code);
   return {
     ...resolved,
     read,
     hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
     hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
-    hasPause: read.bucketPause !== undefined || read.entity?.pause !== undefined,
+    hasPause: isRunning(read.bucketPause, nowMs) || isRunning(read.entity?.pause, nowMs),
     hasShadows: read.entity?.bypass === true || resolved.limits.some(({ shadow }) => shadow),
     hasWarnings: resolved.limits.some(({ warnAt }) => warnAt !== undefined),
     bypasses: read.entity?.bypass === true,

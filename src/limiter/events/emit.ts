@@ -1,6 +1,6 @@
 import type { ConfigLevel } from '../../core/config/config.js';
 import type { ResolvedOptions } from '../options.js';
-import { report } from '../store-context.js';
+import { callListener, report } from '../store-context.js';
 import type { LimiterEvent } from './limiter-event.js';
 
 /** The listeners that have thrown. Each is reported once: it would throw with every event. */
@@ -10,13 +10,11 @@ const failing = new WeakSet<object>();
 export function emit(options: ResolvedOptions, event: LimiterEvent): void {
   const { onEvent } = options;
   if (onEvent === null) return;
-  try {
-    onEvent(event);
-  } catch (error) {
+  callListener(onEvent, [event], (error) => {
     if (failing.has(onEvent)) return;
     failing.add(onEvent);
     report(options, error, 'onEvent');
-  }
+  });
 }
 
 /** A change of one level of configuration by this process. */

@@ -235,6 +235,37 @@ describe('the events of slots', () => {
   });
 });
 
+test('a release by id is one end of the lease at its own level, with its amounts, also without slots', async () => {
+  const { limiter, of } = await listening();
+  await limiter.entities.create({ id: 'a-team' });
+  await limiter.entities.create({ id: USER.entityId, parentId: 'a-team', cascade: true });
+  const [slots, rates] = [
+    await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 }, portable: true }),
+    await limiter.acquire({ ...ASK, portable: true }),
+  ];
+  for (const { id } of [slots, rates]) await limiter.leases.release(id);
+  expect(of('lease-end')).toEqual([
+    {
+      type: 'lease-end',
+      namespace: 'default',
+      ...USER,
+      leaseId: slots.id,
+      how: 'expired',
+      amounts: slots.consumed,
+      tokens: { rpm: 1 },
+    },
+    {
+      type: 'lease-end',
+      namespace: 'default',
+      ...USER,
+      leaseId: rates.id,
+      how: 'expired',
+      amounts: ASK.consume,
+      tokens: ASK.consume,
+    },
+  ]);
+});
+
 test('an integration tells the refusal of a provider', async () => {
   const { limiter, events } = await listening();
   limiter.noteThrottle({ ...USER, dimension: 'tokens', retryAfterMs: 2_000 });

@@ -52,16 +52,16 @@ export interface LimitViolation {
   readonly retryAfterMs: number | null;
 }
 
-/** A lease was committed or rolled back, or this process has noticed that it is lost. */
+/** A lease was committed or rolled back, this process has noticed that it is lost, or has ended it by its id. */
 export interface LeaseEnded {
   readonly type: 'lease-end';
   readonly namespace: string;
   readonly entityId: string;
   readonly resource: string;
   readonly leaseId: string;
-  /** `expired`: its holder no longer exists. A commit or rollback may follow, with an event of its own. */
+  /** `expired`: its holder no longer exists, also after `leases.release(id)`. A commit or rollback may follow, with an event of its own. */
   readonly how: 'committed' | 'rolled-back' | 'expired';
-  /** What the lease has taken from its own entity; for a rollback what it gave back. */
+  /** What the lease has taken from its own entity; for a rollback what it gave back. After a release by id, what its holder showed. */
   readonly amounts: Readonly<Record<string, number>>;
   /** The amounts of rates and unlimited limits: `amounts` without slots. */
   readonly tokens: Readonly<Record<string, number>>;

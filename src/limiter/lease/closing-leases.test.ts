@@ -66,6 +66,37 @@ test('closing a limiter gives back a slot that is granted meanwhile', async () =
   expect((await other.available(ASK))['slots']).toBe(2);
 });
 
+test('closing a limiter without leases waits for a slot that is granted meanwhile, and gives it back before the store closes', async () => {
+  const clock = fakeClock();
+  const backend = memory();
+  const { backend: far } = distantBackend(backend, clock, 20);
+  const sequence: string[] = [];
+  const adjust: typeof far.adjust = async (...args) => {
+    const results = await far.adjust(...args);
+    sequence.push('given back');
+    return results;
+  };
+  const close = (): void => void sequence.push('closed');
+  const distant = await RateLimiter.open({ ...far, adjust, close }, { limits: LIMITS, clock });
+  const late = distant.acquire(ASK_SLOT);
+  const closing = distant.close();
+  await clock.advance(200);
+  await Promise.all([late, closing]);
+  expect(sequence).toEqual(['given back', 'closed']);
+  const other = await RateLimiter.open(backend, { limits: LIMITS, clock });
+  expect((await other.available(ASK))['slots']).toBe(2);
+});
+
+test('closing a limiter does not wait for an ask without slots', async () => {
+  const { limiter, store, clock } = await openLimiter();
+  await limiter.acquire(ASK);
+  store.start({ mode: 'hang', only: ['consume'] });
+  const asking = limiter.acquire(ASK).catch(() => {});
+  await limiter.close();
+  await clock.advance(1_000);
+  await asking;
+});
+
 test('a commit after the limiter is closed fails with advice', async () => {
   const { limiter } = await besideAnother();
   const lease = await limiter.acquire(ASK_SLOT);

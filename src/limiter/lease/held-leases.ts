@@ -15,10 +15,27 @@ export class HeldLeases {
   readonly #report: (error: unknown) => void;
   #sweepAt = FIRST_SWEEP;
   #isClosing = false;
+  /** Asks in flight that may get a holder. */
+  #asked = 0;
 
   constructor(clock: Required<Clock>, report: (error: unknown) => void) {
     this.#clock = clock;
     this.#report = report;
+  }
+
+  /** Whether there is no lease that has not expired, and no ask that may get one. */
+  get isEmpty(): boolean {
+    this.#dropExpired();
+    return this.#leases.size === 0 && this.#asked === 0;
+  }
+
+  /** Notes an ask that gets a holder if it is granted. A grant while the limiter is closing is released too. */
+  expect(answer: Promise<unknown>): void {
+    const end = (): void => {
+      this.#asked -= 1;
+    };
+    this.#asked += 1;
+    answer.then(end, end);
   }
 
   /** Releases the lease at once if the limiter is closing. */
@@ -35,10 +52,10 @@ export class HeldLeases {
     this.#leases.delete(lease);
   }
 
-  /** Starts to release every lease, and every lease that is added later. Returns how many it starts with. */
+  /** Starts to release every lease, and every lease that is added later. Returns how many there are and may be. */
   releaseAll(): number {
     this.#isClosing = true;
-    const count = this.#leases.size;
+    const count = this.#leases.size + this.#asked;
     for (const lease of this.#leases) this.#release(lease);
     this.#leases.clear();
     return count;

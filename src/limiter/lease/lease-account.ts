@@ -7,7 +7,7 @@ import type { Int } from '../../core/int.js';
 import type { LimitKind } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { kindOf } from '../acquire/levels.js';
-import { callStore, type Context } from '../context.js';
+import { callStore, type Context, settleStore } from '../context.js';
 import { isPromise } from '../outage/guard.js';
 import { report } from '../store-context.js';
 import type { LeaseOperation, Performed } from './lease-operation.js';
@@ -16,8 +16,10 @@ import {
   bookChange,
   bookRefunds,
   changeOf,
+  givenBack,
   type GrantedLevel,
   hasLimit,
+  isPartlyChanged,
   type LevelAccount,
   openLevel,
   totalsAfter,
@@ -39,6 +41,8 @@ export interface LeaseAccount {
   readonly lost: boolean;
   /** Whether the lease still has a holder in the store. */
   readonly holds: boolean;
+  /** A failed change was made in part, so that even a change of nothing must be written. */
+  readonly isPartlyChanged?: boolean;
   /** What was taken at the entity's own level, in whole tokens. */
   consumed(): Record<string, number>;
   kindOf(name: string): LimitKind | undefined;
@@ -93,6 +97,10 @@ export class StoredLeaseAccount implements LeaseAccount {
     return this.#accounts().some(({ held }) => held);
   }
 
+  get isPartlyChanged(): boolean {
+    return this.#levels?.some(isPartlyChanged) === true;
+  }
+
   consumed(): Record<string, number> {
     // Before the first correction the lease has what it was granted, and needs no accounts to say it.
     if (this.#levels === null) return tokensByName(this.#granted[0]?.asks ?? []);
@@ -130,9 +138,12 @@ export class StoredLeaseAccount implements LeaseAccount {
     let failure: LevelResult | undefined;
     for (const [at, { level, change, totals }] of sent.entries()) {
       const result = results[at];
+      if (result?.isUnfinished !== true) level.progress.state = undefined;
       if (result?.kind === 'done') {
         if (result.holderLost) this.lost = true;
-        this.#context.lines.giveBack(level, bookChange(level, change, totals, result.holderLost));
+        const { lines } = this.#context;
+        if (!lines.isEmpty) lines.giveBack(level, givenBack(level, change));
+        bookChange(level, change, totals, result);
         continue;
       }
       failure ??= result;
@@ -146,7 +157,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     const levels = sent.map(({ change }) => change);
     let isUnderWay = false;
     try {
-      return await callStore(context, 'settling a lease', (call) => {
+      return await settleStore(context, (call) => {
         const answer = context.backend.adjust(call, { leaseId: this.leaseId, levels });
         if (!isPromise(answer)) return answer;
         isUnderWay = true;

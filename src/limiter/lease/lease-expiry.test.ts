@@ -55,6 +55,28 @@ test('the signal of an extended lease does not abort', async () => {
   expect(clock.sleepers).toBe(0);
 });
 
+test('a lease that gave its slots back does not expire', async () => {
+  const ends: unknown[] = [];
+  const { limiter, clock } = await openLimiter({
+    onEvent: (event) => event.type === 'lease-end' && ends.push(event.how),
+  });
+  const lease = await limiter.acquire({ ...ASK_SLOT, leaseTtlMs: 5_000 });
+  const { signal } = lease;
+  await lease.release();
+  expect(clock.sleepers).toBe(0);
+  await clock.advance(5_000);
+  expect([signal.aborted, lease.state]).toEqual([false, 'open']);
+  await lease.commit({ tpm: 700 });
+  expect(ends).toEqual(['committed']);
+});
+
+test('closing a limiter leaves no timer of the leases that it releases', async () => {
+  const { limiter, clock } = await openLimiter();
+  const { signal } = await limiter.acquire(ASK_SLOT);
+  await limiter.close();
+  expect([clock.sleepers, signal.aborted]).toEqual([0, false]);
+});
+
 test('extending a lease whose slot another lease has taken throws and aborts the signal', async () => {
   const { limiter, clock } = await openLimiter();
   const lease = await limiter.acquire({ ...ASK_SLOT, consume: { slots: 2 }, leaseTtlMs: 5_000 });

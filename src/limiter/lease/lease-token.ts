@@ -54,13 +54,26 @@ const REFUNDS = 2;
  * has one.
  */
 export function buildLeaseToken(content: TokenContent | undefined, secrets: readonly string[]): string {
-  const [secret] = requireSecrets(secrets);
+  requireSecrets(secrets);
   if (content === undefined) {
     const expected = 'true in the request of a lease that the store has granted: only such a lease has a token';
     throw new ValidationError('portable', expected, false);
   }
-  const signed = `${PREFIX}.${Buffer.from(JSON.stringify(encode(content))).toString('base64url')}`;
-  return `${signed}.${signatureOf(signed, secret as string)}`;
+  return signText(`${PREFIX}.${Buffer.from(JSON.stringify(encode(content))).toString('base64url')}`, secrets);
+}
+
+/** `{text}.{signature}`, by the first secret. */
+export function signText(text: string, secrets: readonly string[]): string {
+  const [secret] = requireSecrets(secrets);
+  return `${text}.${signatureOf(text, secret as string)}`;
+}
+
+/** The text that was signed with any of the secrets. Throws if it was altered. */
+export function readSignedText(token: string, secrets: readonly string[]): string {
+  const cut = token.lastIndexOf('.');
+  const [text, signature] = [token.slice(0, cut), token.slice(cut + 1)];
+  if (secrets.some((secret) => isSame(signature, signatureOf(text, secret)))) return text;
+  throw new LeaseTokenInvalid('it was altered, or signed with another secret');
 }
 
 /** Accepts the signature of any of the secrets. Nothing of the content is read before its signature is checked. */
@@ -73,10 +86,7 @@ export function parseLeaseToken(token: unknown, secrets: readonly string[]): Tok
   if (cut < 0 || prefix !== PREFIX || content === undefined || rest.length > 0) {
     throw new LeaseTokenInvalid('it does not have the format of a token');
   }
-  const signature = token.slice(cut + 1);
-  if (!secrets.some((secret) => isSame(signature, signatureOf(signed, secret)))) {
-    throw new LeaseTokenInvalid('it was altered, or signed with another secret');
-  }
+  readSignedText(token, secrets);
   return decode(JSON.parse(Buffer.from(content, 'base64url').toString()) as StoredContent);
 }
 

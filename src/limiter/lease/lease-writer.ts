@@ -14,7 +14,7 @@ export class LeaseWriter {
   readonly #held: HeldLease;
   #closed: ClosedState | null;
   #watch: LossWatch | null = null;
-  #settled: Set<string> | null = null;
+  readonly #settled = new Set<string>();
   /** Serialises the writes of one lease, because each is calculated from the result of the previous one. */
   #writing: Promise<unknown> | null = null;
 
@@ -44,10 +44,8 @@ export class LeaseWriter {
       this.#refuseClosed(correction.kind);
       this.#refuseClosedLimiter(correction.kind);
       await this.#perform(correction.kind, correction);
+      if (correction.kind === 'settle') for (const { name } of correction.totals) this.#settled.add(name);
     });
-    if (correction.kind !== 'settle') return;
-    this.#settled ??= new Set();
-    for (const { name } of correction.totals) this.#settled.add(name);
   }
 
   /** Gives the slots back. No effect if the lease has none, or has ended. */
@@ -80,8 +78,8 @@ export class LeaseWriter {
 
   /** Commits a lease that has nothing to write. False: it has ended, or a write is in flight. */
   commitUnwritten(): boolean {
-    if (this.#closed !== null || this.#writing !== null) return false;
-    this.#close('committed');
+    if (this.#closed !== null || this.#writing !== null || this.#account.isPartlyChanged === true) return false;
+    this.#close('committed', false);
     return true;
   }
 
@@ -92,18 +90,19 @@ export class LeaseWriter {
       const attempted = ending.kind === 'rollback' ? 'roll back' : 'commit';
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
-      const isReturnTold = ending.kind === 'rollback' && this.#context.options.onEvent !== null;
-      const returned = isReturnTold ? this.#account.consumed() : undefined;
+      const returned = returnedBy(ending, this.#context, this.#account);
+      const isRepeated = this.#account.closedAs === state;
       await this.#perform(attempted, ending);
-      this.#close(state, returned);
+      this.#close(state, isRepeated, returned);
       this.#context.heldLeases.delete(this.#held);
     });
   }
 
   /** Keeps the limits that were settled, and gives the others back. */
   async endUnsettled(): Promise<void> {
-    const names = this.#settled;
-    await this.end(names === null ? { kind: 'rollback' } : { kind: 'keep', names });
+    // A settle that the caller did not await may still be running.
+    await this.idle();
+    await this.end(this.#settled.size === 0 ? { kind: 'rollback' } : { kind: 'keep', names: this.#settled });
   }
 
   /** Resolves when no write is in flight. */
@@ -120,6 +119,7 @@ export class LeaseWriter {
     }
     if (hadSlots && !hasSlotsToTell(this.#context, this.#account)) tellSlotsEnded(this.#context, this.#account);
     if (performed === 'lost') this.#lossWatch().noteLoss();
+    else this.#watch?.stopIfUnheld();
   }
 
   #endedElsewhere(hadSlots: boolean): void {
@@ -137,11 +137,11 @@ export class LeaseWriter {
     }
   }
 
-  /** `returned`: what a rollback gave back. */
-  #close(state: ClosedState, returned?: Readonly<Record<string, number>>): void {
+  /** `isRepeated`: a client that got no answer has sent the same again. `returned`: what a rollback gave back. */
+  #close(state: ClosedState, isRepeated: boolean, returned?: Readonly<Record<string, number>>): void {
     this.#closed = state;
     this.#watch?.stop();
-    tellLeaseEnd(this.#context, this.#account, state, returned);
+    if (!isRepeated) tellLeaseEnd(this.#context, this.#account, state, returned);
   }
 
   #lossWatch(): LossWatch {
@@ -156,6 +156,11 @@ export class LeaseWriter {
   #refuseClosedLimiter(attempted: string): void {
     if (this.#context.guard.isClosed) throw closedLimiterError(this.#account.leaseId, attempted);
   }
+}
+
+/** What a rollback gives back; undefined: there is no listener to be told. */
+function returnedBy({ kind }: Ending, { options }: Context, account: LeaseAccount) {
+  return kind === 'rollback' && options.onEvent !== null ? account.consumed() : undefined;
 }
 
 function closedLimiterError(leaseId: string, attempted: string): BackendUnavailable {

@@ -15,6 +15,7 @@ export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
 
 /** Options of `lease.adjust`. */
 export interface AdjustOptions {
+  /** An id that makes repeated adjusts of a portable lease count once. */
   readonly operationId?: string;
 }
 

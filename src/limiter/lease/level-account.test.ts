@@ -3,7 +3,15 @@ import { expect, test } from 'vitest';
 import { deltasOf } from '../../core/bucket/holder-rules.js';
 import { Limit } from '../../core/limit.js';
 import type { LeaseOperation } from './lease-operation.js';
-import { bookChange, bookRefunds, changeOf, type LevelAccount, openLevel, totalsAfter } from './level-account.js';
+import {
+  bookChange,
+  bookRefunds,
+  changeOf,
+  givenBack,
+  type LevelAccount,
+  openLevel,
+  totalsAfter,
+} from './level-account.js';
 
 const GRANTED = {
   entityId: 'a',
@@ -17,6 +25,8 @@ const GRANTED = {
 } as const;
 const HOLDER = { expiresAtMs: 60_000, acquiredAtMs: 0, slots: [], rates: null, caller: null };
 
+const DONE = { kind: 'done', holderLost: false } as const;
+
 const levelOf = (isHeld = false): LevelAccount => openLevel({ ...GRANTED, holder: isHeld ? HOLDER : null });
 
 const isReleased = ({ kind }: LeaseOperation): boolean => kind !== 'adjust' && kind !== 'settle';
@@ -26,7 +36,7 @@ function perform(level: LevelAccount, operation: LeaseOperation): number {
   const totals = totalsAfter(level, operation);
   const change = changeOf(level, totals, isReleased(operation) ? 'release' : 'keep');
   if (change === null) return 0;
-  bookChange(level, change, totals ?? [], false);
+  bookChange(level, change, totals ?? [], DONE);
   return deltasOf(change).reduce((sum, { milli }) => sum + Number(milli), 0);
 }
 
@@ -71,8 +81,35 @@ test('a change that keeps named limits gives the others back', () => {
 test('a release leaves the rates and returns the slots', () => {
   const level = levelOf(true);
   const change = changeOf(level, totalsAfter(level, { kind: 'release' }), 'release')!;
-  expect(bookChange(level, change, [], false)).toEqual([{ name: 'slots', milli: 1_000 }]);
+  expect(givenBack(level, change)).toEqual([{ name: 'slots', milli: 1_000 }]);
+  bookChange(level, change, [], DONE);
   expect([...level.taken.keys()]).toEqual(['rpm']);
+});
+
+test('a change that the store has not finished is continued: even a change of nothing states all amounts', () => {
+  const level = levelOf(true);
+  expect(changeOf(level, [], 'keep')).toBeNull();
+  level.progress.state = 'unfinished';
+  expect(changeOf(level, [], 'keep')?.amounts).toEqual([{ name: 'rpm', fromMilli: 5_000, toMilli: 5_000 }]);
+});
+
+test('a lease looks for a holder as long as its store says that there may be one', () => {
+  const change = (level: LevelAccount, holder: 'keep' | 'release') => ({
+    ...changeOf(level, null, 'release')!,
+    holder,
+  });
+  for (const [holder, told, isHeld] of [
+    ['keep', {}, true],
+    ['keep', { holderLost: true }, false],
+    ['keep', { holderLost: true, holds: true }, true],
+    ['keep', { holds: false }, false],
+    ['release', {}, false],
+    ['release', { holderLost: true, holds: true }, true],
+  ] as const) {
+    const level = levelOf(true);
+    bookChange(level, change(level, holder), [], { ...DONE, ...told });
+    expect({ holder, told, isHeld: level.held }).toEqual({ holder, told, isHeld });
+  }
 });
 
 test('of a write that may have landed, refunds are booked as done and debits are sent again', () => {

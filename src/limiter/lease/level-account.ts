@@ -1,6 +1,6 @@
-import type { GrantLocation, LevelAsk, LevelChange, LevelRef } from '../../backend.js';
+import type { ChangeProgress, GrantLocation, LevelAsk, LevelChange, LevelRef, LevelResult } from '../../backend.js';
 import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
-import { deltasOf, type RateTotal } from '../../core/bucket/holder-rules.js';
+import { type AmountChange, deltasOf } from '../../core/bucket/holder-rules.js';
 import { ValidationError } from '../../core/errors.js';
 import { add, type Int, sub } from '../../core/int.js';
 import { isConsumed } from '../../core/limit.js';
@@ -17,6 +17,7 @@ export interface GrantedLevel extends LevelAsk {
 /** What a lease has taken at one level, as this process knows it. */
 export interface LevelAccount extends LevelRef {
   readonly place: GrantLocation;
+  readonly progress: ChangeProgress;
   limits: LevelRef['limits'];
   version: LevelRef['version'];
   /** In millitokens, for rates and slots. */
@@ -37,6 +38,7 @@ export function openLevel(granted: GrantedLevel): LevelAccount {
     version,
     ...(lasting === undefined ? {} : { lasting }),
     place,
+    progress: {},
     untaken,
     taken: new Map(asks.map(({ name, milli }) => [name, milli])),
     held: holder !== null,
@@ -81,63 +83,62 @@ function returned(level: LevelAccount, except: ReadonlySet<string> | null): read
 export function changeOf(
   level: LevelAccount,
   totals: readonly Amount[] | null,
-  holder: 'keep' | 'release',
+  fate: 'keep' | 'release',
 ): LevelChange | null {
-  const deltas = (totals ?? [])
-    .map(({ name, milli }) => ({ name, milli: sub(milli, level.taken.get(name) ?? 0) }))
-    .filter(({ milli }) => milli !== 0);
-  const statesTotals = level.held && level.refundsOnExpiry && totals !== null;
+  const { entityId, resource, limits, version, lasting = false, place, progress, held } = level;
+  const refundsOnExpiry = held && level.refundsOnExpiry;
+  const isUnfinished = isPartlyChanged(level);
+  const isWhole = isUnfinished || (refundsOnExpiry && totals !== null);
+  const amounts = isWhole ? allAmounts(level, totals ?? []) : changedAmounts(level, totals ?? []);
   // The holder must be read to give its slots back, or to learn whether an expiry has already given these totals back.
-  const asksHolder = level.held && (holder === 'release' || (statesTotals && totals.length > 0));
-  if (deltas.length === 0 && !asksHolder) return null;
-  if (statesTotals) return { ...refOf(level), kind: 'totals', totals: ratesAfter(level, totals), holder };
+  const asksHolder = held && (fate === 'release' || (refundsOnExpiry && totals !== null && totals.length > 0));
+  if (!asksHolder && !isUnfinished && !amounts.some(isChanged)) return null;
+  const holder = held ? fate : 'none';
   // One literal: to spread a reference first takes as long as the rest of a release.
-  const { entityId, resource, limits, version, lasting, place } = level;
-  const fate = level.held ? holder : 'none';
-  return lasting === undefined
-    ? { entityId, resource, limits, version, place, kind: 'deltas', deltas, holder: fate }
-    : { entityId, resource, limits, version, lasting, place, kind: 'deltas', deltas, holder: fate };
+  return { entityId, resource, limits, version, lasting, place, progress, amounts, refundsOnExpiry, holder };
 }
 
-function refOf({
-  entityId,
-  resource,
-  limits,
-  version,
-  lasting,
-  place,
-}: LevelAccount): LevelRef & Pick<LevelChange, 'place'> {
-  return { entityId, resource, limits, version, ...(lasting === undefined ? {} : { lasting }), place };
+/** Whether an earlier change was made in part, or may have been: then even a change of nothing must be written. */
+export function isPartlyChanged({ progress }: LevelAccount): boolean {
+  return progress.state !== undefined;
 }
 
-function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly RateTotal[] {
+function changedAmounts({ taken }: LevelAccount, totals: readonly Amount[]): readonly AmountChange[] {
+  const amounts = totals.map(({ name, milli }) => ({ name, fromMilli: taken.get(name) ?? 0, toMilli: milli }));
+  return amounts.filter(isChanged);
+}
+
+function isChanged({ fromMilli, toMilli }: AmountChange): boolean {
+  return fromMilli !== toMilli;
+}
+
+function allAmounts(level: LevelAccount, totals: readonly Amount[]): readonly AmountChange[] {
   const after = new Map(level.taken);
   for (const { name, milli } of totals) after.set(name, milli);
   return [...after]
     .filter(([name]) => isConsumedOf(level, name))
-    .map(([name, milli]) => ({ name, milli, deltaMilli: sub(milli, level.taken.get(name) ?? 0) }));
+    .map(([name, toMilli]) => ({ name, fromMilli: level.taken.get(name) ?? 0, toMilli }));
 }
 
-/** Books a change that the store has made. Returns what it gave back to the bucket. */
+/** Books a change that the store has made. */
 export function bookChange(
   level: LevelAccount,
   change: LevelChange,
   totals: readonly Amount[],
-  holderLost: boolean,
-): readonly Amount[] {
-  const amounts = givenBack(level, change);
+  { holderLost, holds }: Extract<LevelResult, { readonly kind: 'done' }>,
+): void {
   for (const { name, milli } of totals) level.taken.set(name, milli);
+  if (!level.held) return;
   // The settle or commit after this release must charge again what an expiry gave back.
-  const unpaid = holderLost && level.refundsOnExpiry && change.kind === 'deltas';
-  if (!unpaid && (holderLost || change.holder === 'release')) {
-    level.held = false;
+  const isUnpaid = holderLost && change.refundsOnExpiry === true && change.amounts.length === 0;
+  level.held = holds ?? (isUnpaid || (change.holder === 'keep' && !holderLost));
+  if (holderLost || change.holder === 'release' || !level.held) {
     for (const name of level.taken.keys()) if (holdsSlotsOf(level, name)) level.taken.delete(name);
   }
-  return amounts;
 }
 
-/** The amounts that a completed change returned to the bucket. */
-function givenBack({ limits, taken }: LevelAccount, change: LevelChange): readonly Amount[] {
+/** The amounts that a completed change, which is not booked yet, has returned to the bucket. */
+export function givenBack({ limits, taken }: LevelAccount, change: LevelChange): readonly Amount[] {
   const refunds = deltasOf(change).filter(({ milli }) => milli < 0);
   const rates = refunds.map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   if (change.holder !== 'release') return rates;

@@ -37,6 +37,11 @@ export class LossWatch {
     this.#sleep.abort();
   }
 
+  /** Without a holder nothing can expire. */
+  stopIfUnheld(): void {
+    if (this.#account.expiresAtMs === null) this.stop();
+  }
+
   /** Aborts the signal without telling a loss: another process has ended the lease. */
   abort(): void {
     this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'continue with'));

@@ -1,33 +1,34 @@
-import type { LevelOperation, LevelRef, OperationResult } from '../../backend.js';
-import { type Amount, amountOf, type Holder, wholeTokens } from '../../core/bucket/decide.js';
-import type { ClosedState, PortableOperation } from '../../core/bucket/portable.js';
+import type { LevelOperation, OperationResult } from '../../backend.js';
+import { type Amount, type Holder, wholeTokens } from '../../core/bucket/decide.js';
+import type { ClosedState } from '../../core/bucket/portable.js';
 import { buildLeaseId, encodeRandom, parsePlainResource } from '../../core/identifiers.js';
-import { add, type Int, sub } from '../../core/int.js';
+import type { Int } from '../../core/int.js';
 import type { LimitKind } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
-import { holdsSlotsOf, kindOf } from '../acquire/levels.js';
-import { callStore, type Context } from '../context.js';
+import { kindOf } from '../acquire/levels.js';
+import { callStore, type Context, settleStore } from '../context.js';
+import { report } from '../store-context.js';
 import { type LeaseAccount, newestLimits } from './lease-account.js';
-import { isConsumedOf } from './level-account.js';
 import type { LeaseOperation, Performed } from './lease-operation.js';
-import type { TokenContent, TokenLevel } from './lease-token.js';
+import type { TokenContent } from './lease-token.js';
+import {
+  bookAccount,
+  bookLoss,
+  decisionAt,
+  followAt,
+  grantedApart,
+  openLevel,
+  type PortableLevel,
+  raiseAt,
+} from './portable-level.js';
 
-interface PortableLevel extends TokenLevel {
-  limits: LevelRef['limits'];
-  version: LevelRef['version'];
-  /** What the lease has taken from rates and unlimited limits, as this process knows it. */
-  taken: readonly Amount[];
-  slots: readonly Amount[];
-  /** A write found that the holder no longer exists. */
-  lost: boolean;
-  /** What the lease had taken is charged: an expiry of its holder kept it, or it was charged again after the loss. */
-  paid: boolean;
-}
+type Answer = Exclude<OperationResult, { readonly kind: 'failed' }>;
 
 /**
  * The account of a lease that may be in use by several processes. Its state is in the holders: every operation names what
- * it wants, and the store decides what is due. The first level decides first, so that of two contradictory operations
- * only one reaches the other levels.
+ * it wants, and the store decides what is due. The first level decides for all levels, and answers with the whole account of
+ * the lease. The parents are brought to that account, so that they agree in whatever order they are reached, and the next
+ * operation brings them what a process that was killed has not.
  */
 export class PortableAccount implements LeaseAccount {
   readonly leaseId: string;
@@ -35,20 +36,26 @@ export class PortableAccount implements LeaseAccount {
   lost = false;
   /** How another process, or an earlier call, has ended the lease, as far as this process knows. */
   closedAs: ClosedState | null = null;
+  /** A holder that is missing before this time was removed after the lease had ended. */
+  readonly #unexpiredUntilMs: EpochMs;
   readonly #context: Context;
   readonly #ttlMs: number;
   readonly #levels: readonly PortableLevel[];
+  readonly #apart: ReadonlyMap<string, Int>;
 
   /** `holders`: what the store has now, if that was read; an acquire knows it from its grant. */
   constructor(
     context: Context,
     { leaseId, ttlMs, levels }: Omit<TokenContent, 'namespaceId'>,
     holders: readonly (Holder | null | undefined)[],
+    unexpiredUntilMs: EpochMs = 0,
   ) {
+    this.#unexpiredUntilMs = unexpiredUntilMs;
     this.#context = context;
     this.leaseId = leaseId;
     this.#ttlMs = ttlMs;
-    this.#levels = levels.map((level, at) => levelAccount(level, holders[at] ?? undefined));
+    this.#levels = levels.map((level, at) => openLevel(level, holders[at] ?? undefined));
+    this.#apart = grantedApart(levels);
     const [first] = holders;
     this.expiresAtMs = first?.expiresAtMs ?? null;
     this.lost = this.#levels.some((level) => level.lost);
@@ -80,11 +87,8 @@ export class PortableAccount implements LeaseAccount {
   }
 
   kindOf(name: string): LimitKind | undefined {
-    for (const level of this.#levels) {
-      const kind = kindOf(level, name);
-      if (kind !== undefined) return kind;
-    }
-    return undefined;
+    const level = this.#levels.find((one) => kindOf(one, name) !== undefined);
+    return level && kindOf(level, name);
   }
 
   async learnLimits(): Promise<void> {
@@ -93,55 +97,66 @@ export class PortableAccount implements LeaseAccount {
   }
 
   async perform(operation: LeaseOperation): Promise<Performed> {
+    const [first, ...parents] = this.#levels as [PortableLevel, ...PortableLevel[]];
     // One id for all levels and for every attempt of this call.
-    const id = operation.kind === 'adjust' && operation.id === null ? createOperationId(this.#context) : null;
-    const [first, ...others] = this.#levels as [PortableLevel, ...PortableLevel[]];
-    const before = first.taken;
-    const decided = await this.#send([first], operation, id);
-    if (decided !== 'done' && decided !== 'lost') return decided;
-    const same = first.lost ? operation : followedBy(operation, first, before);
-    const followed = others.length === 0 ? 'done' : await this.#send(others, same, id);
-    // Once the first level has made the operation, it came before the end: that end has brought it to the other levels.
-    if (followed !== 'done' && followed !== 'lost' && first.lost) return followed;
+    const id = operation.kind === 'adjust' ? (operation.id ?? createOperationId(this.#context)) : null;
+    const { closedAs } = this;
+    const [decided] = await this.#send([first], [decisionAt(first, operation, this.#apart, id)]);
+    if (decided === undefined || decided.kind === 'lost') return this.#performAtParents(parents, operation, id);
+    const accounts = parents.map((parent) => followAt(parent, first, decided.part, this.#apart));
+    const following = this.#send(parents, accounts);
+    if (decided.kind === 'closed') {
+      // The process that has ended the lease may have been killed before the parents knew.
+      await following.catch((error: unknown) => report(this.#context.options, error, 'ending a lease'));
+      return decided.state;
+    }
+    try {
+      await following;
+    } catch (error) {
+      // Its repetition is still the end by this process.
+      this.closedAs = closedAs;
+      throw error;
+    }
+    return this.lost ? 'lost' : 'done';
+  }
+
+  /** The first level has lost its holder, and decides nothing. */
+  async #performAtParents(
+    parents: readonly PortableLevel[],
+    operation: LeaseOperation,
+    id: string | null,
+  ): Promise<Performed> {
+    const sent = parents.map((parent) => raiseAt(parent, operation, id));
+    const closed = (await this.#send(parents, sent)).find((result) => result.kind === 'closed');
+    if (closed !== undefined) return (this.closedAs = closed.state);
     if (operation.kind === 'commit' || operation.kind === 'keep') this.closedAs = 'committed';
     if (operation.kind === 'rollback') this.closedAs = 'rolled-back';
-    return this.lost ? 'lost' : 'done';
+    return 'lost';
   }
 
-  async #send(levels: readonly PortableLevel[], operation: LeaseOperation, id: string | null): Promise<Performed> {
+  /** Throws the first failure after all levels have been tried. */
+  async #send(levels: readonly PortableLevel[], sent: readonly LevelOperation[]): Promise<readonly Answer[]> {
+    if (levels.length === 0) return [];
     const context = this.#context;
-    const sent = levels.map((level) => changeOf(level, operation, id));
-    const results = await callStore(context, 'settling a lease', (call) =>
-      context.backend.operate(call, { leaseId: this.leaseId, levels: sent }),
-    );
-    for (const [at, level] of levels.entries()) this.#book(level, sent[at] as LevelOperation, results[at]);
+    // What is due after a loss is booked in any case: the operation that is repeated has charged it.
+    const due = context.clock.now() < this.#unexpiredUntilMs ? sent.map(withNothingDue) : sent;
+    const change = { leaseId: this.leaseId, levels: due };
+    const results = await settleStore(context, (call) => context.backend.operate(call, change));
+    for (const [at, level] of levels.entries()) this.#book(level, sent[at]?.dueIfLost ?? [], results[at]);
     for (const result of results) if (result.kind === 'failed') throw result.error;
-    for (const result of results) if (result.kind === 'closed') return result.state;
-    return this.lost ? 'lost' : 'done';
+    return results.filter(isAnswer);
   }
 
-  #book(level: PortableLevel, { operation, dueIfLost }: LevelOperation, result: OperationResult | undefined): void {
-    if (result === undefined || result.kind === 'failed') return;
-    if (result.kind === 'closed') {
-      this.closedAs = result.state;
-      return;
-    }
+  #book(level: PortableLevel, dueIfLost: readonly Amount[], result: OperationResult | undefined): void {
+    if (result === undefined || !isAnswer(result)) return;
     if (result.kind === 'lost') {
       this.lost = true;
-      level.lost = true;
-      level.slots = [];
-      level.taken = level.paid ? merged(level.taken, dueIfLost, 'add') : dueIfLost;
-      level.paid ||= dueIfLost.length > 0;
+      bookLoss(level, dueIfLost);
       return;
     }
-    const returned = level.taken.map(({ name, milli }) => ({
-      name,
-      milli: sub(milli, amountOf(result.taken, name) ?? 0),
-    }));
-    const slots = operation.kind === 'settle' || operation.kind === 'adjust' ? [] : level.slots;
-    level.taken = result.taken;
-    if (slots.length > 0) level.slots = [];
-    this.#context.lines.giveBack(level, [...returned.filter(({ milli }) => milli > 0), ...slots]);
+    const { state } = result.part;
+    if (state !== 'open') this.closedAs = state;
+    this.#context.lines.giveBack(level, bookAccount(level, result.part));
   }
 
   async extend(ttlMs: number): Promise<boolean | ClosedState> {
@@ -161,82 +176,15 @@ export class PortableAccount implements LeaseAccount {
   }
 }
 
+function isAnswer(result: OperationResult): result is Answer {
+  return result.kind !== 'failed';
+}
+
+function withNothingDue(change: LevelOperation): LevelOperation {
+  return { ...change, dueIfLost: [] };
+}
+
 /** The time and 36 random bits: two processes may adjust in the same millisecond. */
 function createOperationId({ clock, random }: Context): string {
   return buildLeaseId(clock.now(), random()) + encodeRandom(random());
-}
-
-function levelAccount(level: TokenLevel, holder: Holder | undefined): PortableLevel {
-  const isSlots = ({ name }: Amount): boolean => holdsSlotsOf(level, name);
-  const granted = level.granted.filter((amount) => !isSlots(amount));
-  return {
-    ...level,
-    taken: holder?.portable?.taken ?? granted,
-    slots: holder?.slots ?? [],
-    lost: holder === undefined,
-    paid: !level.refunds,
-  };
-}
-
-function changeOf(level: PortableLevel, operation: LeaseOperation, id: string | null): LevelOperation {
-  const { entityId, resource, limits, version, lasting, place } = level;
-  const ref = { entityId, resource, limits, version, place, ...(lasting === undefined ? {} : { lasting }) };
-  return {
-    ...ref,
-    kind: 'operation',
-    operation: operationAt(level, operation, id),
-    dueIfLost: amountsIfLost(level, operation),
-  };
-}
-
-/**
- * What the other levels do after the first one. A commit states every total of the first level: another process may have
- * settled or adjusted there, or have committed other totals, without having reached the other levels.
- */
-function followedBy(operation: LeaseOperation, first: PortableLevel, before: readonly Amount[]): LeaseOperation {
-  if (operation.kind !== 'commit' && operation.kind !== 'keep') return operation;
-  const isOwn = ({ name }: Amount): boolean => isConsumedOf(first, name) && first.untaken?.has(name) !== true;
-  const none = [...first.granted, ...before].map(({ name }) => ({ name, milli: 0 }));
-  const decided = merged(none, first.taken, 'replace').filter(isOwn);
-  return { kind: 'commit', totals: merged(operation.kind === 'commit' ? operation.totals : [], decided, 'replace') };
-}
-
-/** The part of an operation that names limits of this level. */
-function operationAt(level: PortableLevel, operation: LeaseOperation, id: string | null): PortableOperation {
-  const here = (amounts: readonly Amount[]): readonly Amount[] =>
-    amounts.filter(({ name }) => kindOf(level, name) !== undefined && level.untaken?.has(name) !== true);
-  switch (operation.kind) {
-    case 'settle':
-    case 'commit':
-      return { kind: operation.kind, totals: here(operation.totals) };
-    case 'adjust':
-      return { kind: 'adjust', deltas: here(operation.deltas), id: operation.id ?? id ?? '' };
-    case 'keep': {
-      const others = level.taken.filter(({ name }) => !operation.names.has(name));
-      return { kind: 'commit', totals: others.map(({ name }) => ({ name, milli: 0 })) };
-    }
-    case 'release':
-    case 'rollback':
-      return { kind: operation.kind };
-  }
-}
-
-/**
- * If an expiry has given the rates back, the whole totals are due again. If it has kept them, what exceeds them is due.
- * Nothing is given back: the holder may be gone because the lease has ended.
- */
-function amountsIfLost(level: PortableLevel, operation: LeaseOperation): readonly Amount[] {
-  const at = operationAt(level, operation, null);
-  if (!('totals' in at || 'deltas' in at)) return [];
-  const after = 'deltas' in at ? merged(level.taken, at.deltas, 'add') : merged(level.taken, at.totals, 'replace');
-  const before = level.paid ? level.taken : [];
-  return after
-    .map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(before, name) ?? 0) }))
-    .filter(({ milli }) => milli > 0);
-}
-
-function merged(a: readonly Amount[], b: readonly Amount[], how: 'add' | 'replace'): readonly Amount[] {
-  const sums = new Map<string, Int>(a.map(({ name, milli }) => [name, milli]));
-  for (const { name, milli } of b) sums.set(name, how === 'add' ? add(sums.get(name) ?? 0, milli) : milli);
-  return [...sums].map(([name, milli]) => ({ name, milli }));
 }

@@ -32,14 +32,19 @@ describe('portable leases of a limiter', () => {
     await there.close();
   });
 
-  test('closing the limiter that resumed a lease releases its slots, and another process can still settle it', async () => {
+  test('closing the limiter of a second worker that resumed a lease leaves its slots to the first', async () => {
     const store = shared(memory());
     const options = { limits: LIMITS, leaseSecrets: [SECRET] as const };
-    const [here, there] = [await RateLimiter.open(store, options), await RateLimiter.open(store, options)];
+    const open = async () => RateLimiter.open(store, options);
+    const [here, first, second] = [await open(), await open(), await open()];
     const token = await (await here.acquire(ASK)).token();
-    await there.leases.resume(token);
-    await there.close();
-    expect(await here.available(ASK)).toEqual({ tpd: 950, slots: 4 });
+    const work = await first.leases.resume(token);
+    await second.leases.resume(token);
+    await second.close();
+    expect(await here.available(ASK)).toEqual({ tpd: 950, slots: 3 });
+    await work.extend();
+    await first.close();
+    expect(await here.available(ASK)).toEqual({ tpd: 950, slots: 3 });
     await (await here.leases.resume(token)).commit({ tpd: 80 });
     expect(await here.available(ASK)).toEqual({ tpd: 920, slots: 4 });
     await here.close();

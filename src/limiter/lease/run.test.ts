@@ -50,6 +50,16 @@ test('run keeps settled limits and rolls the others back when the function throw
   expect(await limiter.available(ASK)).toEqual({ rpm: 60, tpm: 5_100, slots: 2 });
 });
 
+test('run keeps what a settle states that the function did not await before it threw', async () => {
+  const { limiter } = await openLimiter();
+  const work = limiter.run(ASK_SLOT, (lease) => {
+    void lease.settle({ tpm: 900 });
+    throw new Error('after settle');
+  });
+  await expect(work).rejects.toThrow('after settle');
+  expect(await limiter.available(ASK)).toEqual({ rpm: 60, tpm: 5_100, slots: 2 });
+});
+
 test('run does not change a lease that the function ended itself', async () => {
   const { limiter, errors } = await openLimiter();
   await limiter.run(ASK_SLOT, (lease) => lease.rollback());
@@ -82,8 +92,10 @@ test('run throws the error of the function although onThrow throws', async () =>
   const onThrow = () => {
     throw new Error('theirs');
   };
-  await expect(limiter.run({ ...ASK, onThrow }, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+  await expect(limiter.run({ ...ASK_SLOT, onThrow }, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
   expect(errors).toMatchObject([{ where: 'run rollback', error: { message: 'theirs' } }]);
+  // The lease is rolled back all the same: an open one would keep its slot until it expires.
+  expect(await limiter.available(ASK)).toEqual(FULL);
 });
 
 test('run treats an abort of the work as a throw', async () => {
@@ -182,6 +194,36 @@ test('run extends the lease of an async generator while it is iterated', async (
   expect(await limiter.tryAcquire(ASK_SLOT)).toMatchObject({ granted: false });
   await chunks.return(undefined);
   expect(clock.sleepers).toBe(0);
+});
+
+test.each([59_999, 60_000])(
+  'run extends the lease of an async generator once if its first step comes after %i ms',
+  async (lateMs) => {
+    const { limiter, clock, store } = await openLimiter();
+    const chunks = await limiter.run({ ...ASK_SLOT, consume: { slots: 2 } }, stream);
+    await clock.advance(lateMs);
+    await chunks.next();
+    await clock.advance(19_000);
+    expect(store.calls.filter((call) => call === 'extend')).toHaveLength(1);
+    await clock.advance(600_000);
+    expect(await limiter.tryAcquire(ASK_SLOT)).toMatchObject({ granted: false });
+    await chunks.return(undefined);
+    expect(clock.sleepers).toBe(0);
+  },
+);
+
+test('run tries an extension that fails again once a second, also after the expiry', async () => {
+  const { limiter, clock, store } = await openLimiter();
+  let finish = (): void => {};
+  const work = limiter.run(ASK_SLOT, () => new Promise<void>((resolve) => (finish = resolve)));
+  store.start({ only: ['extend'], kind: 'throttled' });
+  await clock.advance(60_000);
+  const before = store.calls.length;
+  await clock.advance(10_000);
+  expect(store.calls.length - before).toBe(10);
+  store.end();
+  finish();
+  await work;
 });
 
 test('an error in an async generator rolls back and is thrown', async () => {

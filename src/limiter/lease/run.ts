@@ -20,7 +20,7 @@ export async function runUnder<T>(
     {
       keepExtending: () => keepExtending(runtime, lease),
       commit: () => quietly(runtime, 'run commit', () => commitOwn(lease)),
-      endAfterThrow: (error) => quietly(runtime, 'run rollback', () => endAfterThrow(lease, onThrow, error)),
+      endAfterThrow: (error) => quietly(runtime, 'run rollback', () => endAfterThrow(runtime, lease, onThrow, error)),
     },
     () => work(lease),
   );
@@ -34,8 +34,8 @@ export function checkRun(work: unknown, onThrow: unknown): void {
   if (typeof work !== 'function') throw new ValidationError('work', 'a function that runs under the lease', work);
 }
 
-async function endAfterThrow(lease: Lease, onThrow: OnThrow, error: unknown): Promise<void> {
-  const way = wayAfter(onThrow, error);
+async function endAfterThrow(runtime: Runtime, lease: Lease, onThrow: OnThrow, error: unknown): Promise<void> {
+  const way = wayAfter(onThrow, error, (thrown) => report(runtime.options, thrown, 'run rollback'));
   await endOpen(lease, () => (way === 'commit' ? lease.commit() : lease.rollbackUnsettled()));
 }
 
@@ -57,17 +57,22 @@ async function quietly(runtime: Runtime, where: string, work: () => Promise<void
   }
 }
 
-/** Extends the lease after each third of its lifetime, in the background. */
+/** The shortest pause between two tries to extend, where the lease has little time left or none. */
+const SHORTEST_MS = 1_000;
+
+/** Extends the lease after each third of the time that it has left, in the background. */
 function keepExtending(runtime: Runtime, lease: Lease): () => void {
   const ended = new AbortController();
-  const { expiresAt } = lease;
-  if (expiresAt !== null) void extendEvery(Math.ceil((expiresAt.getTime() - runtime.clock.now()) / 3));
+  void extendUntilEnded();
   return () => ended.abort();
 
-  async function extendEvery(everyMs: number): Promise<void> {
-    while (lease.expiresAt !== null && lease.state !== 'committed' && lease.state !== 'rolled-back') {
+  async function extendUntilEnded(): Promise<void> {
+    // A generator may be iterated so late that its lease is about to expire: then the first try comes at once.
+    let shortestMs = 0;
+    for (let next = leftMs(); next !== null; next = leftMs()) {
       try {
-        await runtime.clock.sleep(everyMs, ended.signal, { background: true });
+        await runtime.clock.sleep(Math.max(shortestMs, Math.ceil(next / 3)), ended.signal, { background: true });
+        shortestMs = SHORTEST_MS;
         await lease.extend();
       } catch (error) {
         if (ended.signal.aborted) return;
@@ -76,5 +81,12 @@ function keepExtending(runtime: Runtime, lease: Lease): () => void {
         if (isHeadgateError(error, 'lease.closed')) return;
       }
     }
+  }
+
+  /** null: the lease has ended, or has no holder to extend. */
+  function leftMs(): number | null {
+    const { expiresAt, state } = lease;
+    if (expiresAt === null || state === 'committed' || state === 'rolled-back') return null;
+    return expiresAt.getTime() - runtime.clock.now();
   }
 }

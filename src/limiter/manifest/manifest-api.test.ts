@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { memory } from '../../backends/embedded/memory.js';
 import { marksOf, objectsOf } from '../../../tests/support/models/logical-state.js';
+import { fakeClock } from '../../testing/fake-clock.js';
 import { outage } from '../../testing/outage.js';
 import type { ManifestData } from '../../core/manifest/manifest.js';
 import { Limit } from '../../core/limit.js';
@@ -87,6 +88,25 @@ test('applying a manifest removes what the file no longer names, and nothing els
   await limiter.manifest.apply({ namespace: 'default' });
   expect(await objectsOf(store.backend)).toEqual(before);
   expect(await marksOf(store.backend)).toEqual(new Map());
+});
+
+test('applying a manifest reports what it did, not what it had planned before another process changed the store', async () => {
+  const { limiter } = await openStore();
+  const heard: string[] = [];
+  const { changes, unchanged } = await limiter.manifest.apply(
+    { namespace: 'default', entities: { 'user-1': { name: 'mine' }, 'user-2': { name: 'same' } } },
+    {
+      confirm: async () => {
+        await limiter.entities.create({ id: 'user-1', name: 'theirs' });
+        await limiter.entities.create({ id: 'user-2', name: 'same' });
+      },
+      onProgress: ({ change: { action }, done, total }) => heard.push(`${action} ${done}/${total}`),
+    },
+  );
+  const target = { kind: 'record', entityId: 'user-1' };
+  expect(changes).toEqual([{ action: 'update', target, before: { name: 'theirs' }, after: { name: 'mine' } }]);
+  expect(unchanged).toBe(1);
+  expect(heard).toEqual(['update 1/2', 'create 2/2']);
 });
 
 test('applying a manifest writes nothing before it is confirmed', async () => {
@@ -297,4 +317,57 @@ test('an export distinguishes an entity with an empty record from one without a 
     with: { cascade: false, default: { limits: ['rpm:1/min'] } },
     without: { default: { limits: ['rpm:1/min'] } },
   });
+});
+
+test('a pause and its end by the file are told to the listener, and the end wakes the calls that wait', async () => {
+  const clock = fakeClock();
+  const events: string[] = [];
+  const limiter = await RateLimiter.open(memory(), {
+    clock,
+    limits: [Limit.perDay('rpd', 100)],
+    onEvent: ({ type }) => events.push(type),
+  });
+  const until = new Date(clock.now() + 60_000).toISOString();
+  const apply = (paused: { readonly reason: string; readonly until: string } | false) =>
+    limiter.manifest.apply({ namespace: 'default', entities: { key: { paused } } });
+  await apply({ reason: 'vendor', until });
+  expect(events).toEqual(['pause']);
+  const waiting = limiter.acquire({
+    entityId: 'key',
+    resource: 'r',
+    consume: { rpd: 1 },
+    wait: { timeoutMs: 120_000 },
+  });
+  await expect.poll(() => clock.sleepers).toBeGreaterThan(0);
+  await apply(false);
+  expect((await waiting).consumed).toEqual({ rpd: 1 });
+  expect(events).toContain('resume');
+});
+
+test('an export leaves out a pause that has ended, and a file that was written before its end lifts no later pause', async () => {
+  const clock = fakeClock();
+  const limiter = await RateLimiter.open(memory(), { clock, limits: [Limit.perDay('rpd', 100)] });
+  await limiter.pause({ entityId: 'key', forMs: 20_000, reason: 'vendor' });
+  const early = await limiter.manifest.export();
+  expect(early.entities).toMatchObject({ key: { paused: { reason: 'vendor' } } });
+  await limiter.manifest.apply(early);
+  await clock.advance(30_000);
+  const late = await limiter.manifest.export();
+  expect(late.entities).toEqual({ key: {} });
+  for (const file of [early, late, early]) {
+    await limiter.pause({ entityId: 'key', forMs: 'forever', reason: 'leaked' });
+    expect(await limiter.manifest.apply(file)).toMatchObject({ changes: [], drift: [] });
+    const ask = { entityId: 'key', resource: 'r', consume: { rpd: 1 } };
+    expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, reason: 'paused' });
+  }
+});
+
+test('an entity that the file no longer names is deleted, although a pause of it that has ended is stored', async () => {
+  const clock = fakeClock();
+  const limiter = await RateLimiter.open(memory(), { clock });
+  const until = new Date(clock.now() + 60_000).toISOString();
+  await limiter.manifest.apply({ namespace: 'default', entities: { key: { paused: { reason: 'vendor', until } } } });
+  await clock.advance(60_000);
+  await limiter.manifest.apply({ namespace: 'default', entities: {} });
+  expect(await limiter.entities.get('key')).toBeNull();
 });

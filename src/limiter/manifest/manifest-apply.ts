@@ -6,40 +6,46 @@ import { ApplyStopped, isHeadgateError, unavailableKind } from '../../core/error
 import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
-import { decodePause, type Pause, type PauseData } from '../../core/pause.js';
+import { decodePause, isRunning, type Pause, type PauseData } from '../../core/pause.js';
 import { emitConfigChange } from '../events/emit.js';
 import { callStore, changeStore, type Context } from '../context.js';
+import { notePaused, noteResumed } from '../outage/note-pause.js';
 import type { ApplyOptions, ManifestPlan } from './manifest-types.js';
 import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
 
-/** Plans, then makes one change after the other. */
+/** Plans, then makes one change after the other. Returns the changes that were made. */
 export async function applyManifest(context: Context, data: unknown, options: ApplyOptions): Promise<ManifestPlan> {
   const plan = await makePlan(context, data);
   await options.confirm?.(viewOf(plan));
   try {
-    await makeChanges(context, plan, options);
+    const written = await makeChanges(context, plan, options);
+    const spared = written.filter(({ change, views }) => change === null && views.wanted !== undefined);
+    return {
+      changes: written.flatMap(({ change }) => change ?? []),
+      drift: plan.drift,
+      unchanged: plan.unchanged + spared.length,
+    };
   } finally {
     // Limits and parents are cached. This process must see its own changes at once.
     context.resolver.cache.outdate();
   }
-  return viewOf(plan);
 }
 
 async function makeChanges(
   context: Context,
   { steps, unmarked }: ApplyPlan,
   { onProgress }: ApplyOptions,
-): Promise<void> {
+): Promise<readonly Comparison[]> {
+  const written: Comparison[] = [];
   const total = steps.length;
   let what = '';
-  let applied = 0;
   try {
     for (const step of steps) {
       const { change } = step;
       what = `${change.action} ${describeTarget(change.target)}`;
-      await settle(context, step);
-      applied += 1;
-      onProgress?.({ change, done: applied, total });
+      const settled = await settle(context, step);
+      written.push(settled);
+      onProgress?.({ change: settled.change ?? change, done: written.length, total });
       await turn();
     }
     for (const comparison of unmarked) {
@@ -48,20 +54,24 @@ async function makeChanges(
       await turn();
     }
   } catch (error) {
-    throw isHeadgateError(error) ? new ApplyStopped(error, what, { applied, total }) : error;
+    throw isHeadgateError(error) ? new ApplyStopped(error, what, { applied: written.length, total }) : error;
   }
+  return written;
 }
 
 /** How often a change is tried when other processes change the same object at the same time. */
 const MAX_ATTEMPTS = 5;
 
-/** Changes one object to what the file wants. Compares again if another process has changed the object since the plan. */
-async function settle(context: Context, planned: Comparison): Promise<void> {
+/**
+ * Changes one object to what the file wants. Compares again if another process has changed the object since the plan, and
+ * returns the comparison that was written.
+ */
+async function settle(context: Context, planned: Comparison): Promise<Comparison> {
   let comparison = planned;
   for (let attempt = 1; ; attempt++) {
     try {
       await send(context, comparison);
-      return;
+      return comparison;
     } catch (error) {
       if (attempt === MAX_ATTEMPTS || !isRace(error)) throw error;
       const again = await compareAgain(context, comparison);
@@ -82,7 +92,7 @@ async function compareAgain(context: Context, { target, views }: Comparison): Pr
   const { managed } = context.backend;
   const mark = await callStore(context, 'reading a mark', (call) => managed.read(call, buildManagedKey(target)));
   const live = await readLive(context, target);
-  return compareLive(target, { wanted: views.wanted, owned: mark && fieldsOfMark(mark) }, live);
+  return compareLive(target, { wanted: views.wanted, owned: mark && fieldsOfMark(mark) }, live, context.clock.now());
 }
 
 async function readLive(context: Context, target: ManagedTarget): Promise<LiveState> {
@@ -114,6 +124,18 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
     return entities.update(marked, id, recordOf(writes), seenVersion);
   });
   if (target.kind !== 'record') emitConfigChange(context, target);
+  else if (writes['paused'] !== undefined) notePauseOf(context, target.entityId, comparison);
+}
+
+/** A pause by the file has the same effects in this process as one by `limiter.pause`. */
+function notePauseOf(context: Context, entityId: string, { writes, views }: Comparison): void {
+  const { pause = null } = recordOf(writes);
+  const before = recordOf(views.live ?? {}).pause;
+  const nowMs = context.clock.now();
+  // Pauses are cached with the configs.
+  context.resolver.cache.outdate();
+  if (isRunning(pause, nowMs)) notePaused(context, { entityId, resource: null, pause });
+  else noteResumed(context, { entityId, resource: null }, isRunning(before, nowMs));
 }
 
 /** Leaves out fields that are not written, so that their stored values stay. */

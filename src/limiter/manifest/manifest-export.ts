@@ -7,7 +7,8 @@ import {
   type SystemWish,
   writeManifest,
 } from '../../core/manifest/manifest.js';
-import { encodePause } from '../../core/pause.js';
+import { encodePause, isRunning } from '../../core/pause.js';
+import type { EpochMs } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { readPages } from './manifest-plan.js';
 
@@ -24,7 +25,7 @@ export async function exportManifest(context: Context): Promise<ManifestData> {
     namespace: context.namespace,
     system: systemOf(levels),
     resources: sorted(resources),
-    entities: sorted(entitiesOf(levels, records)),
+    entities: sorted(entitiesOf(levels, records, context.clock.now())),
   });
 }
 
@@ -35,8 +36,12 @@ function systemOf(levels: readonly LevelRecord[]): SystemWish | null {
   return { ...(limits === null ? {} : { limits }), ...(onUnavailable === null ? {} : { onUnavailable }) };
 }
 
-function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityRecord[]): ReadonlyMap<string, EntityWish> {
-  const wishes = new Map(records.map((record) => [record.id, wishOf(record)]));
+function entitiesOf(
+  levels: readonly LevelRecord[],
+  records: readonly EntityRecord[],
+  nowMs: EpochMs,
+): ReadonlyMap<string, EntityWish> {
+  const wishes = new Map(records.map((record) => [record.id, wishOf(record, nowMs)]));
   const defaults = new Map<string, readonly Limit[]>();
   const own = new Map<string, Map<string, readonly Limit[]>>();
   for (const { level, config } of levels) {
@@ -59,15 +64,15 @@ function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityReco
   );
 }
 
-/** Leaves out fields that have their default value. A pause that has ended stays: a file may own it. */
-function wishOf({ name, parentId, cascade, bypass, metadata, pause }: EntityRecord): RecordWish {
+/** Leaves out fields that have their default value, and a pause that has ended. */
+function wishOf({ name, parentId, cascade, bypass, metadata, pause }: EntityRecord, nowMs: EpochMs): RecordWish {
   return {
     ...(name === null ? {} : { name }),
     ...(parentId === null ? {} : { parent: parentId }),
     ...(cascade ? { cascade } : {}),
     ...(bypass === undefined ? {} : { bypass }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(pause === undefined ? {} : { paused: encodePause(pause) }),
+    ...(isRunning(pause, nowMs) ? { paused: encodePause(pause) } : {}),
   };
 }
 

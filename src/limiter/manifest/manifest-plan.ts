@@ -16,7 +16,7 @@ export async function makePlan(context: Context, data: unknown): Promise<ApplyPl
     throw new ValidationError('namespace', `${context.namespace}, the namespace that is open`, wanted.namespace);
   }
   const owned = await readOwned(context);
-  return planChanges({ wanted, owned, live: await readLive(context, wanted, owned) });
+  return planChanges({ wanted, owned, live: await readLive(context, wanted, owned), nowMs: context.clock.now() });
 }
 
 export function viewOf({ steps, drift, unchanged }: ApplyPlan): ManifestPlan {

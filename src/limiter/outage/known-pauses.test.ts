@@ -87,6 +87,38 @@ test('the policy allow admits an entity again once this process has resumed it, 
   expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'open' });
 });
 
+test.each([{}, { resource: ASK.resource }])(
+  'the policy allow admits a child again once this process has resumed its parent with %o',
+  async (target) => {
+    const { limiter, store } = await openLimiter({ onUnavailable: 'allow' });
+    await limiter.entities.create({ id: 'team' });
+    await limiter.entities.create({ id: ASK.entityId, parentId: 'team', cascade: true });
+    await limiter.pause({ entityId: 'team', ...target, ...FOREVER });
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ reason: 'paused' });
+    await limiter.resume({ entityId: 'team', ...target });
+    store.start();
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'open' });
+  },
+);
+
+test.each<[string, (limiter: RateLimiter) => Promise<unknown>]>([
+  ['has changed a config', (limiter) => limiter.config.setResource('other', { limits: [Limit.perMinute('rpm', 1)] })],
+  ['has resumed another entity', (limiter) => limiter.resume({ entityId: 'user-2' })],
+  ['has resumed only its bucket', (limiter) => limiter.resume(USER)],
+])('the policy allow admits no entity whose pause this process has read, also after it %s', async (_, change) => {
+  const opened = await openLimiter({ onUnavailable: 'allow' });
+  const { limiter, store } = opened;
+  await (await operatorOf(opened)).pause({ entityId: ASK.entityId, ...FOREVER });
+  await limiter.status(USER);
+  await change(limiter);
+  store.start();
+  expect(await limiter.tryAcquire(ASK)).toMatchObject(DENIED);
+  store.end();
+  await limiter.resume({ entityId: ASK.entityId });
+  store.start();
+  expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'open' });
+});
+
 test('a pause whose config expired during the outage still denies', async () => {
   const { limiter, store, clock } = await openLimiter({ onUnavailable: 'allow' });
   await limiter.pause({ ...USER, ...FOREVER });
@@ -101,4 +133,63 @@ test('the policy block rejects while the store does not answer, also for a pause
   await limiter.pause({ ...USER, ...FOREVER });
   store.start();
   await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+});
+
+/** Two users of a team whose bucket another process has paused, which this process knows from a denial of the first. */
+async function openTeam(more: object = {}) {
+  const opened = await openLimiter({ onUnavailable: 'allow', ...more });
+  const { limiter } = opened;
+  const operator = await operatorOf(opened);
+  await operator.entities.create({ id: 'team' });
+  for (const id of ['user-1', 'user-2']) await operator.entities.create({ id, parentId: 'team', cascade: true });
+  return {
+    ...opened,
+    operator,
+    askAs: (entityId: string) => limiter.tryAcquire({ ...ASK, entityId, consume: { rpm: 1 } }),
+  };
+}
+
+test('the policy allow admits no entity below a paused bucket that this process knows by another child', async () => {
+  const { store, clock, operator, askAs } = await openTeam();
+  for (const id of ['user-1', 'user-2']) await askAs(id);
+  await operator.pause({ ...USER, entityId: 'team', ...FOREVER });
+  expect(await askAs('user-1')).toMatchObject({ reason: 'paused', decidedBy: 'store' });
+  store.start();
+  for (const id of ['user-1', 'user-2', 'team']) expect(await askAs(id)).toMatchObject(DENIED);
+  store.end();
+  await operator.resume({ ...USER, entityId: 'team' });
+  await clock.advance(60_000);
+  expect(await askAs('user-2')).toMatchObject({ granted: true, decidedBy: 'store' });
+  store.start();
+  for (const id of ['user-2', 'team']) expect(await askAs(id)).toMatchObject({ granted: true, decidedBy: 'open' });
+});
+
+test('a grant that took nothing from a paused bucket of a parent does not end what is known of its pause', async () => {
+  const { limiter, store, operator, askAs } = await openTeam({ limits: [] });
+  const rpm = Limit.perMinute('rpm', 60);
+  await operator.config.setEntityDefault('team', { limits: [rpm] });
+  await operator.config.setEntityDefault('user-1', { limits: [rpm, Limit.perDay('own', 10)] });
+  limiter.config.cache.clear();
+  await askAs('user-1');
+  await operator.pause({ ...USER, entityId: 'team', ...FOREVER });
+  expect(await askAs('user-1')).toMatchObject({ reason: 'paused', decidedBy: 'store' });
+  expect(await limiter.tryAcquire({ ...ASK, entityId: 'user-1', consume: { own: 1 } })).toMatchObject({
+    granted: true,
+  });
+  store.start();
+  expect(await askAs('user-1')).toMatchObject(DENIED);
+});
+
+test('the policy allow admits no entity that a limits file of this process has paused, until the file ends it', async () => {
+  const { limiter, store } = await openLimiter({ onUnavailable: 'allow' });
+  await limiter.tryAcquire(ASK);
+  const apply = (paused: { readonly reason: string } | false) =>
+    limiter.manifest.apply({ namespace: 'default', entities: { [ASK.entityId]: { paused } } });
+  await apply({ reason: 'leaked' });
+  store.start();
+  expect(await limiter.tryAcquire(ASK)).toMatchObject(DENIED);
+  store.end();
+  await apply(false);
+  store.start();
+  expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'open' });
 });

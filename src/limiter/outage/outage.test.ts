@@ -254,6 +254,20 @@ test('the last known limits decide for a call that times out in a waiting line',
   expect(await first).toMatchObject({ granted: true, decidedBy: 'fallback' });
 });
 
+test('what a local lease gives back goes to the call that waits for it', async () => {
+  const { limiter, store, clock } = await openLimiter({ onUnavailable: 'local' });
+  await limiter.acquire(ASK);
+  store.start();
+  const lease = await limiter.acquire({ ...ASK, consume: { rpm: 60 } });
+  const decisions: unknown[] = [];
+  const waiting = limiter.tryAcquire({ ...ASK, consume: { rpm: 60 }, wait: { timeoutMs: 60_000 } });
+  void waiting.then((decision) => decisions.push(decision));
+  await clock.advance(0);
+  await lease.rollback();
+  await clock.advance(0);
+  expect(decisions).toMatchObject([{ granted: true, decidedBy: 'fallback' }]);
+});
+
 test('a closed store is not an outage', async () => {
   const { limiter, store } = await openLimiter({ onUnavailable: 'allow' });
   store.start({ kind: 'closed' });

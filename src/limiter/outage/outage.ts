@@ -33,11 +33,7 @@ export async function decideWithoutStore(context: Context, ask: Ask, error: Head
 function findKnownPause({ resolver, knownPauses }: Context, { request, nowMs }: Ask): FoundPause | null {
   const { resource } = request;
   const chain = resolver.lastKnownChain(request.entityId, resource);
-  let found = findPause(
-    // An entry from before this process resumed it is older than what is known.
-    chain.filter((entry) => resolver.cache.isCurrent(entry)),
-    nowMs,
-  );
+  let found = findPause(chain, nowMs, (entry, paused) => knownPauses.isEndedIn(entry, paused));
   for (const { entityId } of chain) {
     for (const known of [knownPauses.find(entityId, null), knownPauses.find(entityId, resource)]) {
       if (known !== undefined) found = laterFound(found, known, nowMs);
@@ -56,7 +52,8 @@ function allow(context: Context, { request, named, nowMs }: Ask): Decision {
 /** Decides in the memory of this process by the last known limits. Blocks if no limits are known. */
 async function decideLocally(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
   const { request, nowMs } = ask;
-  const local = context.fallback();
+  // Waiters are in the lines of this namespace, whichever store decides: what a lease gives back must reach them.
+  const local = { ...context.fallback(), lines: context.lines };
   const chain = context.resolver.lastKnownChain(request.entityId, request.resource);
   const leaseId = buildLeaseId(nowMs, context.random());
   try {

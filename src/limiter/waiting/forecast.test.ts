@@ -92,3 +92,19 @@ test('the forecast of slots does not repeat the same ask at once, however many s
   forecast.refuse(refusal(limit, 1, 60_000, 3), NOW_MS, NOW_MS);
   expect(forecast.askMs(1)).toBe(NOW_MS + 100);
 });
+
+test('the forecast of slots does not send a refused ask again at once, also one for 0 while too many slots are held', () => {
+  const slots = Limit.concurrent('slots', 2);
+  for (const reserved of [0, 1]) {
+    for (const [requested, available] of [
+      [0, -1],
+      [1, 0],
+      [2, 1],
+      [1, 5],
+    ] as const) {
+      const forecast = forecastOf(slots, () => 0, reserved);
+      forecast.refuse(refusal(slots, requested, null, available), NOW_MS, NOW_MS);
+      expect(forecast.askMs(requested)).toBe(NOW_MS + 100);
+    }
+  }
+});

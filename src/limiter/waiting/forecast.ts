@@ -126,8 +126,9 @@ class SlotForecast implements Forecast {
   }
 
   refuse({ available, requested, retryAfterMs }: LimitStatus, askedMs: EpochMs, nowMs: EpochMs): void {
-    // Fewer than the refused ask, whatever the status says: the same ask must not be sent again at once.
-    this.#free = Math.max(-this.#reserved, Math.min(available - this.#reserved, requested - 1));
+    // Fewer than the refused ask, whatever the status says: the same ask must not be sent again at once. Below 0 for an ask
+    // for 0, which is refused while more slots are held than there are.
+    this.#free = Math.min(requested - 1, Math.max(0, available) - this.#reserved);
     this.#refusedMs = askedMs;
     const expiryMs = askedMs + (retryAfterMs ?? Number.POSITIVE_INFINITY);
     this.#askAgainMs = Math.min(this.#pauseFrom(nowMs), Math.max(nowMs + 1, expiryMs));

@@ -39,8 +39,6 @@ export class Waiter implements InLine {
   #hasEnded = false;
   #waitingSinceMs: EpochMs | null = null;
   #lastDenial: LastDenial | null = null;
-  /** A pause denied the last ask, and the next ask is due at its end. */
-  #waitsForPause = false;
   #stopTimer: (() => void) | null = null;
 
   constructor(context: Context, request: AcquireRequest, timeoutMs: number, caller: Caller) {
@@ -66,7 +64,6 @@ export class Waiter implements InLine {
   ask(): void {
     const askedMs = this.#context.clock.now();
     this.#isAsking = true;
-    this.#waitsForPause = false;
     // Neither the timeout of the wait nor the end of a pause concerns an ask in flight.
     this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
@@ -77,13 +74,13 @@ export class Waiter implements InLine {
   /** Called when the signal aborts or the limiter is closed. What an ask in flight takes is given back. */
   leave(reason: unknown): void {
     this.#end(() => this.caller.reject(reason));
-    // Without the reason, which may be an error that the guard would count as an answer of the store.
     this.#stop.abort();
   }
 
   /** Called when this process has ended a pause. */
   askIfPaused(): void {
-    if (this.#waitsForPause) this.ask();
+    const isPaused = this.#lastDenial?.denied.reason === 'paused';
+    if (isPaused && !this.#isAsking && this.#context.lines.withoutLimit.has(this.#request, this)) this.ask();
   }
 
   #answered(decision: Decision, askedMs: EpochMs): void {
@@ -106,13 +103,16 @@ export class Waiter implements InLine {
   #refused(denied: Denied, askedMs: EpochMs, refusal: LimitStatus | null, next: WaitingLine | null): void {
     this.#lastDenial = { denied, askedMs };
     const leftMs = this.#endMs - this.#context.clock.now();
-    const isRefusedByLine = next !== null && next !== this.#line && isFull(next, this.#request);
+    const { withoutLimit } = this.#context.lines;
+    const isRefusedByLine =
+      next === null ? withoutLimit.isFullFor(this.#request, this) : next !== this.#line && isFull(next, this.#request);
+    withoutLimit.leave(this.#request, this);
     if (leftMs <= 0 || isRefusedByLine || isFinal(this.#lastDenial, refusal, this.#endMs)) {
       this.#deny(denied);
     } else if (refusal === null || next === null) {
       // A denial as `contended` or `paused`: no limit refused, so there is no line to join.
       this.leaveLine();
-      this.#waitsForPause = denied.reason === 'paused';
+      withoutLimit.join(this.#request, this);
       this.#waitingSinceMs ??= this.#context.clock.now();
       const pauseMs = Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1));
       this.#stopTimer = startTimer(this.#context.clock, pauseMs, () => this.ask());
@@ -163,10 +163,10 @@ export class Waiter implements InLine {
   #end(settle: () => void): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#waitsForPause = false;
     this.#stopTimer?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     this.#context.lines.exit(this);
+    this.#context.lines.withoutLimit.leave(this.#request, this);
     const line = this.leaveLine();
     settle();
     line?.serve();

@@ -7,7 +7,9 @@ import { type EpochMs, MILLI } from '../../core/units.js';
 import { bucketResource } from '../acquire/levels.js';
 import type { AcquireRequest } from '../acquire/request.js';
 import { LimitOutlook } from './limit-outlook.js';
+import { CallsWithoutLimit } from './calls-without-limit.js';
 import { type Neighbours, WaitingLine } from './waiting-line.js';
+import type { WaitingStatus } from './waiting-status.js';
 
 /** A call that waits, including the time of its first ask. */
 interface WaitingCall {
@@ -27,20 +29,6 @@ interface LineAnswer {
   readonly statuses: readonly LimitStatus[];
 }
 
-/** One line of calls of this process that wait for a limit. */
-export interface WaitingStatus {
-  readonly entityId: string;
-  readonly resource: string;
-  /** The name of the limit. */
-  readonly limit: string;
-  /** The priority class of the calls; null: none. */
-  readonly priority: string | null;
-  /** How many calls wait. */
-  readonly depth: number;
-  /** How long the first of them has waited. */
-  readonly oldestWaitMs: number;
-}
-
 /** The calls of this process that wait, in one namespace: one line for each priority class of a limit that refused. */
 export class WaitingLines {
   readonly #clock: Required<Clock>;
@@ -48,6 +36,7 @@ export class WaitingLines {
   /** The lines of each limit, by its name and the key of its bucket. */
   readonly #lines = new TwoKeyMap<readonly WaitingLine[]>();
   readonly #waiting = new Set<WaitingCall>();
+  readonly withoutLimit = new CallsWithoutLimit();
   #entered = 0;
 
   constructor(clock: Required<Clock>, random: () => number) {
@@ -57,6 +46,10 @@ export class WaitingLines {
 
   get isEmpty(): boolean {
     return this.#lines.size === 0;
+  }
+
+  get hasCalls(): boolean {
+    return this.#waiting.size > 0;
   }
 
   /** Returns the number of the call in the order of arrival. */
@@ -157,7 +150,7 @@ export class WaitingLines {
         found.push({ entityId, resource: parsePlainResource(resource), limit, priority, depth, oldestWaitMs });
       }
     }
-    return found;
+    return [...found, ...this.withoutLimit.list(nowMs)];
   }
 }
 

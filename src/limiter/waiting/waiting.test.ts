@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/models/open-limiter.js';
+import { distantBackend } from '../../../tests/support/models/distant-backend.js';
+import { memory } from '../../backends/embedded/memory.js';
 import { Limit } from '../../core/limit.js';
-import type { RateLimiter } from '../rate-limiter.js';
+import { fakeClock } from '../../testing/fake-clock.js';
+import { RateLimiter } from '../rate-limiter.js';
 
 const wait = { timeoutMs: 5_000 };
 
@@ -20,6 +23,36 @@ function tracked<T>(promise: Promise<T>) {
   promise.then(finish, finish);
   return state;
 }
+
+test('a call that waits takes what it asked for, although its caller has changed the request since', async () => {
+  const { limiter, clock } = await drained();
+  const consume = { rpm: 3 };
+  const request = { ...ASK, consume, wait: { timeoutMs: 5_000 } };
+  const waiting = limiter.acquire(request);
+  await clock.advance(10);
+  consume.rpm = 1;
+  Object.assign(request, { entityId: 'user-2', wait: { timeoutMs: 0 } });
+  await clock.advance(5_000);
+  expect(await waiting).toMatchObject({ entityId: 'user-1', consumed: { rpm: 3 } });
+});
+
+test('a call that waits for 0 slots, while more are held than there are, asks no more often than others', async () => {
+  const clock = fakeClock();
+  const { backend, calls } = distantBackend(memory(), clock, 10);
+  const limiter = await RateLimiter.open(backend, { clock });
+  await limiter.config.setSystem({ limits: [Limit.concurrent('slots', 2)] });
+  const held = limiter.acquire({ ...ASK, consume: { slots: 2 } });
+  await clock.advance(10);
+  const lease = await held;
+  await limiter.config.setSystem({ limits: [Limit.concurrent('slots', 1)] });
+  const waiting = tracked(limiter.acquire({ ...ASK, consume: { slots: 0 }, wait }));
+  await clock.advance(2_000);
+  expect(calls.filter((call) => call === 'consume').length).toBeLessThan(25);
+  expect(waiting.done).toBe(false);
+  void lease.commit();
+  await clock.advance(50);
+  expect(waiting.done).toBe(true);
+});
 
 test('a wait for a rate is granted at the announced time and not before', async () => {
   const { limiter, clock } = await drained();

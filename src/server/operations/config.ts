@@ -43,8 +43,9 @@ const configView = v.object({
   onUnavailable: v.pipe(v.nullable(policy), v.description('The outage policy; only the system level has one.')),
 });
 
+/** With a misspelt name the request would read, change or delete the limits of a level above. */
 const level = v.pipe(
-  v.object({ entityId: v.optional(entityId), resource: v.optional(resource) }),
+  v.strictObject({ entityId: v.optional(entityId), resource: v.optional(resource) }),
   v.description('Both names: the entity on the resource. One: its default. None: the system.'),
 );
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { credentialOf, requestServer, SECRET } from '../../../tests/support/server/request-server.js';
+import { memory } from '../../backends/embedded/memory.js';
 import { Limit } from '../../core/limit.js';
 import { RateLimiter } from '../../limiter/rate-limiter.js';
+import { outage } from '../../testing/outage.js';
 import type { AccessToken } from '../access-token.js';
 import { EventHub } from '../event-hub.js';
 import { createServer } from '../server.js';
@@ -121,16 +123,20 @@ describe('the lists for the dashboard', () => {
     });
   });
 
-  test('the last changes of the audit are read without paging', async () => {
+  test('the audit is read from the newest change to the oldest, page by page', async () => {
     const { send, limiter } = await requestServer();
     for (let at = 1; at <= 7; at++) await limiter.config.setResource('r', { limits: [Limit.perMinute('rpm', at)] });
-    const { items, next } = (await json(await send('GET /v1/audit?last=3'))) as {
-      readonly items: readonly { readonly after: unknown }[];
-      readonly next: unknown;
-    };
-    expect(items.map(({ after }) => JSON.stringify(after).match(/rpm:\d+/)?.[0])).toEqual(['rpm:5', 'rpm:6', 'rpm:7']);
-    expect(next).toBeNull();
-    expect((await send('GET /v1/audit?last=0')).status).toBe(400);
+    const found: (string | undefined)[][] = [];
+    for (let next: string | null = ''; next !== null;) {
+      const page = (await json(await send(`GET /v1/audit?order=desc&limit=3&after=${next}`))) as {
+        readonly items: readonly { readonly after: unknown }[];
+        readonly next: string | null;
+      };
+      found.push(page.items.map(({ after }) => JSON.stringify(after).match(/rpm:\d+/)?.[0]));
+      next = page.next;
+    }
+    expect(found).toEqual([['rpm:7', 'rpm:6', 'rpm:5'], ['rpm:4', 'rpm:3', 'rpm:2'], ['rpm:1']]);
+    expect((await send('GET /v1/audit?order=newest')).status).toBe(400);
   });
 
   test('a call that waits is listed with its limit, until it ends', async () => {
@@ -149,5 +155,23 @@ describe('the lists for the dashboard', () => {
     await held.commit();
     await (await waiting).commit();
     expect(await json(await send('GET /v1/waiting'))).toEqual({ items: [], next: null });
+  });
+
+  test('waiting calls are listed without the store, also to a token that has made no other call', async () => {
+    const store = outage(memory());
+    const tokens = [app.token, admin.token];
+    const { send } = await requestServer({ tokens }, [Limit.concurrent('slots', 1)], store.backend);
+    const ask = { entityId: 'acme/a', resource: 'r', consume: { slots: 1 } };
+    await send('POST /v1/acquire', { as: app, body: ask });
+    const left = new AbortController();
+    const body = { ...ask, wait: { timeoutMs: 60_000 } };
+    const waiting = send('POST /v1/acquire', { as: app, body, signal: left.signal });
+    const depth = async () => json(await send('GET /v1/waiting', { as: admin }));
+    await expect.poll(depth).toMatchObject({ items: [{ limit: 'slots', depth: 1 }] });
+    store.start();
+    expect(await depth()).toMatchObject({ items: [{ limit: 'slots', depth: 1 }] });
+    store.end();
+    left.abort();
+    await waiting;
   });
 });

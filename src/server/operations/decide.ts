@@ -5,6 +5,7 @@ import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
 import { isPromise } from '../../limiter/outage/guard.js';
 import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
+import { shownDenial, shownStatus } from '../hidden-reasons.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
@@ -36,8 +37,13 @@ const ask = v.strictObject({
   ),
   wait: v.optional(
     v.strictObject({
-      timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
-      maxWaiting: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
+      timeoutMs: v.pipe(
+        v.number(),
+        v.safeInteger(),
+        v.minValue(0),
+        v.description('At most 290000, unless the server was started with another bound.'),
+      ),
+      maxWaiting: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(1))),
     }),
   ),
   onUnavailable: v.optional(v.picklist(['block', 'allow', 'local'])),
@@ -91,16 +97,19 @@ function requestOf(body: AskBody): AcquireRequest {
 
 /** An ask that waits ends when its client disconnects or the server ends. */
 function acquire(asked: Asked, body: AskBody): Promise<Decision> {
-  const { limiter } = asked;
+  const { limiter, token, waiting } = asked;
   const request = requestOf(body);
-  if (body.wait === undefined) return limiter.tryAcquire(request);
-  return untilEnding(asked.request.signal, asked.ending, async (signal) => limiter.tryAcquire({ ...request, signal }));
+  const { timeoutMs = 0 } = body.wait ?? {};
+  if (timeoutMs === 0) return limiter.tryAcquire(request);
+  return waiting.run(token, timeoutMs, async () =>
+    untilEnding(asked.request.signal, asked.ending, async (signal) => limiter.tryAcquire({ ...request, signal })),
+  );
 }
 
 type Granted = Extract<Decision, { granted: true }>;
 
-function viewGrant(granted: Granted): Awaitable<GrantView> {
-  const lease = viewLease(granted.lease);
+function viewGrant(asked: Asked, granted: Granted): Awaitable<GrantView> {
+  const lease = viewLease(granted.lease, asked);
   return isPromise(lease) ? lease.then((shown) => grantWith(granted, shown)) : grantWith(granted, lease);
 }
 
@@ -109,18 +118,22 @@ function grantWith({ statuses, decidedBy }: Granted, lease: GrantView['lease']):
 }
 
 /**
- * Whether the client has disconnected from a request whose leases no other request would settle before they expire. Asked
- * when the answer is complete, because signing a token takes time too. An ask for rates only that did not wait stays
- * counted, and costs no signal.
+ * Gives back what a client does not get, because no other request would settle these leases before they expire. A client that
+ * has disconnected is seen here, when the answer is complete, because signing a token takes time too; one that disconnects
+ * later is seen by the server that sends the answer. An ask for rates only that did not wait stays counted.
  */
-function isGone(asked: Asked, asks: readonly AskBody[], granted: readonly Granted[]): boolean {
-  const mayBeLost =
-    asks.some(({ wait }) => wait !== undefined) || granted.some(({ lease }) => lease.expiresAt !== null);
-  return mayBeLost && asked.request.signal.aborted;
+async function handOver(asked: Asked, granted: readonly Granted[]): Promise<Pick<Answer<never>, 'ifUndelivered'>> {
+  const giveBack = async (): Promise<void> => {
+    await Promise.all(granted.map(({ lease }) => lease.rollback()));
+  };
+  if (!asked.request.signal.aborted) return { ifUndelivered: giveBack };
+  await giveBack();
+  return {};
 }
 
-async function giveBack(granted: readonly Granted[]): Promise<void> {
-  await Promise.all(granted.map(({ lease }) => lease.rollback()));
+function mayBeLost(asks: readonly AskBody[], granted: readonly Granted[]): boolean {
+  if (granted.length === 0) return false;
+  return asks.some(({ wait }) => wait !== undefined) || granted.some(({ lease }) => lease.expiresAt !== null);
 }
 
 function headersOf(
@@ -138,12 +151,12 @@ function headersOf(
 async function decide(asked: Asked, body: AskBody): Promise<Answer<GrantView>> {
   const decision = await acquire(asked, body);
   if (decision.granted) {
-    const view = viewGrant(decision);
+    const view = viewGrant(asked, decision);
     const shown = isPromise(view) ? await view : view;
-    if (isGone(asked, [body], [decision])) await giveBack([decision]);
-    return { body: shown, headers: headersOf(decision, asked.headers) };
+    const answer = { body: shown, headers: headersOf(decision, asked.headers) };
+    return mayBeLost([body], [decision]) ? { ...answer, ...(await handOver(asked, [decision])) } : answer;
   }
-  const problem = denialProblem(decision);
+  const problem = denialProblem(shownDenial(asked.token, decision));
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
   return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision, asked.headers) };
 }
@@ -190,9 +203,10 @@ export const decideOperations = [
         outcomes.map(async (outcome) => {
           if (outcome.status === 'rejected') return refused(outcome.reason);
           const decision = outcome.value;
-          if (!decision.granted) return { ...denialProblem(decision), granted: false as const };
+          if (!decision.granted)
+            return { ...denialProblem(shownDenial(asked.token, decision)), granted: false as const };
           try {
-            return await viewGrant(decision);
+            return await viewGrant(asked, decision);
           } catch (error) {
             return refused(error);
           }
@@ -200,8 +214,7 @@ export const decideOperations = [
       );
       const decisions = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
       const granted = decisions.filter((decision) => decision.granted);
-      if (isGone(asked, body.asks, granted)) await giveBack(granted);
-      return { body: { results } };
+      return { body: { results }, ...(mayBeLost(body.asks, granted) ? await handOver(asked, granted) : {}) };
     },
   }),
   operation({
@@ -216,9 +229,9 @@ export const decideOperations = [
     refusals: [409],
     entitiesOf: ({ body }) => [body.entityId],
     overridesOf: ({ body }) => overridesIn(body),
-    async handle({ limiter }, { body }) {
+    async handle({ limiter, token }, { body }) {
       const statuses = await limiter.peek(requestOf(body));
-      return { body: { statuses: statuses.map(viewStatus) } };
+      return { body: { statuses: statuses.map((status) => viewStatus(shownStatus(token, status))) } };
     },
   }),
   operation({
@@ -232,9 +245,9 @@ export const decideOperations = [
     answer: v.object({ statuses: v.array(statusView) }),
     refusals: [409],
     entitiesOf: ({ query }) => [query.entityId],
-    async handle({ limiter }, { query }) {
+    async handle({ limiter, token }, { query }) {
       const statuses = await limiter.status(query);
-      return { body: { statuses: statuses.map(viewStatus) } };
+      return { body: { statuses: statuses.map((status) => viewStatus(shownStatus(token, status))) } };
     },
   }),
   operation({

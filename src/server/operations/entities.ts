@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { EntityNotFound } from '../../core/errors.js';
 import type { Entity } from '../../limiter/api/entities-api.js';
 import { operation } from '../operation.js';
-import { entityId, page, pageOf, pageOptions, present } from '../schemas.js';
+import { entityId, entityName, page, pageOf, pageOptions, present } from '../schemas.js';
 import { storedPauseView, viewStoredPause } from '../views.js';
 import { strictRecord } from '../strict-record.js';
 
@@ -19,6 +19,11 @@ const entityView = v.object({
   createdAt: v.string(),
   paused: v.optional(storedPauseView),
 });
+
+const withBypass = v.pipe(v.boolean(), v.description('Whether the limits of its own level refuse nothing.'));
+
+/** A URL cannot have them: every client resolves such a segment of a path. */
+const NO_DOTS = 'another id than . and ..';
 
 const idParam = v.object({ id: entityId });
 
@@ -50,10 +55,14 @@ export const entityOperations = [
     role: 'admin',
     summary: 'Creates the record of an entity.',
     body: v.strictObject({
-      id: entityId,
-      name: v.optional(v.string()),
+      id: v.pipe(
+        entityId,
+        v.check((id) => id !== '.' && id !== '..', NO_DOTS),
+      ),
+      name: v.optional(entityName),
       parentId: v.optional(entityId),
       cascade: v.optional(v.pipe(v.boolean(), v.description('Whether its spending also counts for its parent.'))),
+      bypass: v.optional(withBypass),
       metadata: v.optional(metadata),
     }),
     status: 201,
@@ -70,7 +79,7 @@ export const entityOperations = [
     path: '/v1/entities',
     role: 'admin',
     summary: 'The entities that have a record, the children of one, or one.',
-    query: v.object({
+    query: v.strictObject({
       id: v.optional(v.pipe(entityId, v.description('Only this entity: an empty page if it has no record.'))),
       parentId: v.optional(entityId),
       search: v.optional(
@@ -122,9 +131,10 @@ export const entityOperations = [
     summary: 'Changes the fields that are sent. With `version`, only if the entity still has it.',
     params: idParam,
     body: v.strictObject({
-      name: v.optional(v.nullable(v.string())),
+      name: v.optional(v.nullable(entityName)),
       parentId: v.optional(v.nullable(entityId)),
       cascade: v.optional(v.boolean()),
+      bypass: v.optional(withBypass),
       metadata: v.optional(metadata),
       version: v.optional(v.pipe(v.number(), v.safeInteger())),
     }),

@@ -87,16 +87,6 @@ function viewAudit({ at, ...event }: AuditEvent) {
   return { ...event, at: at.toISOString() };
 }
 
-/** The store lists the oldest first, so that all items are read to find the newest. */
-async function readNewest<T>(items: AsyncIterable<T>, count: number): Promise<readonly T[]> {
-  let newest: T[] = [];
-  for await (const item of items) {
-    newest.push(item);
-    if (newest.length >= 2 * count) newest = newest.slice(-count);
-  }
-  return newest.slice(-count);
-}
-
 export const inspectOperations = [
   operation({
     id: 'listBuckets',
@@ -146,7 +136,7 @@ export const inspectOperations = [
     path: '/v1/usage',
     role: 'app',
     summary: 'Consumption by entity and window. A token with an entity prefix must name an entity.',
-    query: v.object({ ...range, ...page }),
+    query: v.strictObject({ ...range, ...page }),
     answer: pageOf(usageView),
     // Without an entity the query covers all of them, which only a token without a prefix may see.
     entitiesOf: ({ query }) => [query.entityId ?? ''],
@@ -162,7 +152,7 @@ export const inspectOperations = [
     path: '/v1/usage/summary',
     role: 'app',
     summary: 'The sum and the average over all windows of a range.',
-    query: v.object(range),
+    query: v.strictObject(range),
     answer: v.object({
       total: v.record(v.string(), v.number()),
       average: v.record(v.string(), v.number()),
@@ -185,32 +175,23 @@ export const inspectOperations = [
     method: 'get',
     path: '/v1/audit',
     role: 'admin',
-    summary: 'Who changed what, in the order of time.',
-    query: v.object({
+    summary: 'Who changed what, in the order of time or its reverse.',
+    query: v.strictObject({
       entityId: v.optional(entityId),
       resource: v.optional(resource),
       system: v.optional(v.literal('true')),
-      last: v.optional(
-        v.pipe(
-          v.string(),
-          v.regex(/^(?:[1-9]\d{0,2}|1000)$/),
-          v.description('Only the newest so many: 1 to 1000. Reads all changes to find them, and has no next page.'),
-        ),
-      ),
+      order: v.optional(v.pipe(v.picklist(['asc', 'desc']), v.description('desc: the newest first. Default: asc.'))),
       ...page,
     }),
     answer: pageOf(auditView),
     async handle({ limiter }, { query }) {
-      const { entityId: entity, resource: name, system, last } = query;
+      const { entityId: entity, resource: name, system, order } = query;
       const subject = {
         ...(entity === undefined ? {} : { entityId: entity }),
         ...(name === undefined ? {} : { resource: name }),
         ...(system === undefined ? {} : { system: true }),
+        ...(order === undefined ? {} : { order }),
       };
-      if (last !== undefined) {
-        const newest = await readNewest(limiter.audit.list({ ...subject, limit: 1_000 }), Number(last));
-        return { body: { items: newest.map(viewAudit), next: null } };
-      }
       const { items, next } = await limiter.audit.list({ ...subject, ...pageOptions(query) });
       return { body: { items: items.map(viewAudit), next } };
     },

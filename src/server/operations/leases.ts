@@ -2,19 +2,53 @@ import * as v from 'valibot';
 import { EntityNotFound } from '../../core/errors.js';
 import type { LeaseView } from '../../limiter/api/leases-api.js';
 import type { Lease } from '../../limiter/lease/lease.js';
+import { FallbackLeases } from '../fallback-leases.js';
 import { type Asked, operation } from '../operation.js';
 import { refuseOtherEntity } from '../access.js';
-import { amounts, deltas, entityId, page, pageOf, pageOptions, resource } from '../schemas.js';
-import { leaseView, viewLease } from '../views.js';
+import { amounts, deltas, entityId, instant, page, pageOf, pageOptions, resource } from '../schemas.js';
+import { type LeaseBody, leaseView, viewWithToken } from '../views.js';
 
-const token = v.pipe(v.string(), v.maxLength(20_000), v.description('The token of the lease.'));
+/** With 32 slot limits of the longest names at 8 levels a token has about 58,000 characters. */
+const token = v.pipe(v.string(), v.maxLength(60_000), v.description('The token of the lease.'));
 const answer = v.object({ lease: leaseView });
 
+const repeatMark = v.pipe(
+  instant,
+  v.description(
+    'For a request that got no answer and is sent again: `expiresAt` of the lease, as the client knows it. If the lease has ended before that time, and the store has no trace of it, nothing is charged.',
+  ),
+);
+
+interface Sent {
+  readonly token: string;
+  readonly repeat?: string | undefined;
+}
+
+type Perform = (lease: Lease) => Promise<void>;
+
 /** Continues the lease of a token, if the caller's token covers its entity. */
-async function resume({ limiter, token: access }: Asked, text: string): Promise<Lease> {
-  const lease = await limiter.leases.resume(text);
-  refuseOtherEntity(access, lease.entityId);
-  return lease;
+async function operateStored(asked: Asked, { token: text, repeat }: Sent, perform: Perform): Promise<LeaseBody> {
+  const lease = await asked.limiter.leases.resumeRepeat(text, repeat === undefined ? 0 : Date.parse(repeat));
+  // First, so that closing the limiter does not end the lease, whatever comes of the request.
+  const renewed = await lease.token();
+  refuseOtherEntity(asked.token, lease.entityId);
+  await perform(lease);
+  return viewWithToken(lease, renewed);
+}
+
+/**
+ * A lease that was granted in an outage has changed nothing in the store. If this process does not have it, nothing is due:
+ * its slots end with their expiry in the memory of the process that granted it.
+ */
+async function operateFallback(asked: Asked, { token: text }: Sent, perform: Perform): Promise<LeaseBody> {
+  const { lease, shown } = await asked.fallbackLeases.find(text, asked.namespace);
+  refuseOtherEntity(asked.token, shown.entityId);
+  if (lease !== null) {
+    await perform(lease);
+    return viewWithToken(lease, text);
+  }
+  const { id, expiresAt, consumed } = shown;
+  return { id, token: text, expiresAt, consumed };
 }
 
 /** An operation of a lease. A repeated one gets the same answer. */
@@ -24,7 +58,7 @@ function leaseOperation<B extends v.ObjectEntries>(
   entries: B,
   perform: (lease: Lease, body: v.InferOutput<v.StrictObjectSchema<B, undefined>>) => Promise<void>,
 ) {
-  const body = v.strictObject({ token, ...entries });
+  const body = v.strictObject({ token, repeat: v.optional(repeatMark), ...entries });
   return operation({
     id: `${id}Lease`,
     group: 'leases',
@@ -36,10 +70,9 @@ function leaseOperation<B extends v.ObjectEntries>(
     answer,
     refusals: [409],
     async handle(asked, input) {
-      const sent = input.body as v.InferOutput<v.StrictObjectSchema<B, undefined>> & { readonly token: string };
-      const lease = await resume(asked, sent.token);
-      await perform(lease, sent);
-      return { body: { lease: await viewLease(lease) } };
+      const sent = input.body as v.InferOutput<v.StrictObjectSchema<B, undefined>> & Sent;
+      const operate = FallbackLeases.isToken(sent.token) ? operateFallback : operateStored;
+      return { body: { lease: await operate(asked, sent, (lease) => perform(lease, sent)) } };
     },
   });
 }
@@ -113,7 +146,7 @@ export const leaseOperations = [
     path: '/v1/leases',
     role: 'admin',
     summary: 'The leases that have a holder: of an entity and resource, of an entity, or of the namespace.',
-    query: v.object({ ...where, ...page }),
+    query: v.strictObject({ ...where, ...page }),
     answer: pageOf(listed),
     async handle({ limiter }, { query }) {
       const { items, next } = await limiter.leases.list({ ...ownerOf(query), ...pageOptions(query) });
@@ -128,7 +161,7 @@ export const leaseOperations = [
     role: 'admin',
     summary: 'Ends a lease by its id, as its expiry would. For leases whose process is gone.',
     params: v.object({ id: v.string() }),
-    query: v.object(where),
+    query: v.strictObject(where),
     answer: v.object({ released: v.literal(true) }),
     refusals: [404],
     async handle({ limiter }, { params, query }) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { requestServer } from '../../../tests/support/server/request-server.js';
+import { parseSentFile } from '../../cli/limits/parse-sent-file.js';
 
 const FILE = { namespace: 'default', system: { limits: ['rpm:5/min'] } };
 
@@ -28,6 +29,26 @@ describe('a limits file that is sent as text', () => {
         400,
         expect.stringMatching(detail),
       ]);
+    }
+    expect(await limiter.config.get('system')).toBeNull();
+  });
+
+  test.each([
+    ['brackets', '['.repeat(3_000) + ']'.repeat(3_000)],
+    ['dashes', `${'- '.repeat(3_000)}x`],
+    ['braces', `${'{a: '.repeat(3_000)}1${'}'.repeat(3_000)}`],
+    ['keys', `${'? '.repeat(3_000)}x`],
+    ['anchors within anchors', Array.from({ length: 200 }, (_, at) => `a${at + 1}: &a${at + 1} [*a${at}]`).join('\n')],
+  ])('the parser of headgate serve refuses nesting of thousands of levels by %s', async (_what, nested) => {
+    const { send, limiter } = await requestServer({ parseLimitsFile: parseSentFile });
+    const texts = [nested, `namespace: default\na0: &a0 []\n${nested.startsWith('a1') ? nested : `x: ${nested}`}`];
+    for (const route of ['POST /v1/limits/plan', 'POST /v1/limits/apply']) {
+      for (const text of texts) {
+        const response = await send(route, { body: { text } });
+        const { detail } = (await response.json()) as { readonly detail: string };
+        expect([response.status, detail]).toEqual([400, expect.stringMatching(/^limits file:\d/)]);
+        expect(detail).not.toMatch(/call stack|regular expression/i);
+      }
     }
     expect(await limiter.config.get('system')).toBeNull();
   });

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { Refusal } from '../access.js';
 import { type AccessToken, coversEntity, coversNamespace, EVERY_NAMESPACE } from '../access-token.js';
 import type { ServerEvent } from '../event-hub.js';
+import { shownEvent } from '../hidden-reasons.js';
 import { operation } from '../operation.js';
 import { serverProblem } from '../problem.js';
 import { namespaceName, pageOf } from '../schemas.js';
@@ -11,7 +12,10 @@ const LONGEST_MS = 30_000;
 const waitingView = v.object({
   entityId: v.string(),
   resource: v.string(),
-  limit: v.string(),
+  limit: v.pipe(
+    v.nullable(v.string()),
+    v.description('null: the calls wait for the end of a pause, or ask again because other writers won.'),
+  ),
   priority: v.nullable(v.string()),
   depth: v.pipe(v.number(), v.description('How many calls wait.')),
   oldestWaitMs: v.number(),
@@ -45,7 +49,7 @@ export const liveOperations = [
     path: '/v1/events',
     role: 'app',
     summary: 'Decisions, outages and changes of this server as server-sent events: those that the token covers.',
-    query: v.object({
+    query: v.strictObject({
       namespace: v.optional(v.pipe(namespaceName, v.description('Default: every namespace that the token reaches.'))),
       forMs: v.optional(
         v.pipe(
@@ -60,9 +64,10 @@ export const liveOperations = [
     answer: v.pipe(v.string(), v.description('text/event-stream')),
     handle: async ({ events, request: { signal }, token }, { query: { namespace, forMs } }) => {
       const isWanted = wantedBy(token, scopeOf(token, namespace));
-      if (forMs === undefined) return { body: '', stream: events.stream(signal, isWanted) };
+      const show = (event: ServerEvent): ServerEvent => shownEvent(token, event);
+      if (forMs === undefined) return { body: '', stream: events.stream(signal, isWanted, show) };
       const end = AbortSignal.timeout(Math.min(LONGEST_MS, Number(forMs)));
-      return { body: '', stream: events.stream(AbortSignal.any([signal, end]), isWanted) };
+      return { body: '', stream: events.stream(AbortSignal.any([signal, end]), isWanted, show) };
     },
   }),
   operation({
@@ -73,10 +78,7 @@ export const liveOperations = [
     role: 'admin',
     summary: 'The calls of this server that wait: one line for each limit and priority class.',
     answer: pageOf(waitingView),
-    handle: async ({ limiter, namespace }) => {
-      // The limiter of a token that has made no other call is not open yet, and would know of no waiting call.
-      const opened = await limiter.in(namespace);
-      return { body: { items: opened.waiting().map((line) => ({ ...line })), next: null } };
-    },
+    // It makes no call to the store: the waiting calls of a server are of most interest in an outage.
+    handle: ({ limiter }) => ({ body: { items: limiter.waiting().map((line) => ({ ...line })), next: null } }),
   }),
 ] as const;

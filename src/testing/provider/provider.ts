@@ -27,11 +27,13 @@ export interface ProviderPlan {
 }
 
 export interface ProviderOptions {
+  /** The source of time. Default: the system clock. */
   readonly clock?: Clock;
-  /** Left out: no quota. */
+  /** What the provider allows before it refuses. Default: no quota. */
   readonly quota?: ProviderQuota;
   /** The form of the refusals by the quota. Default: `openai`. */
   readonly refusalFormat?: RefusalFormat;
+  /** What the provider does with a request, such as a failure. Default: it answers. */
   readonly plan?: (request: ProviderRequest) => ProviderPlan;
 }
 

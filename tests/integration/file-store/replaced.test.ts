@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -52,6 +52,19 @@ async function take(limiter: RateLimiter, count: number): Promise<readonly Lease
   return leases;
 }
 
+/** The paths of the files below a folder that this process has open. Linux appends " (deleted)" to removed ones. */
+function openFiles(home: string): readonly string[] {
+  const descriptors = '/proc/self/fd';
+  const paths = readdirSync(descriptors).map((descriptor) => {
+    try {
+      return readlinkSync(join(descriptors, descriptor));
+    } catch {
+      return ''; // Closed meanwhile.
+    }
+  });
+  return paths.filter((path) => path.startsWith(home)).toSorted();
+}
+
 /** The number of leases that their store still has. */
 async function aliveOf(leases: readonly Lease[]): Promise<number> {
   let alive = 0;
@@ -98,6 +111,21 @@ describe('files that are replaced while processes have them open', () => {
       expect(errors).toMatchObject([{ code: 'infrastructure.file' }]);
       await limiter.close();
       expect(await checkIntegrity(path)).toBe('ok');
+    },
+  );
+
+  test.skipIf(process.platform !== 'linux').each(REPLACEMENTS)(
+    'a process that notices that the file was %s soon has no old file open, and no lock on it',
+    async (how) => {
+      const { home, path, clock, open } = newPlace();
+      const limiter = await open();
+      await take(limiter, 1);
+      await replaceFile(path, how);
+      await clock.advance(1_000);
+      await take(limiter, 1);
+      // The files are closed within a few turns of the event loop, without a wait for Node's next garbage collection.
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+      expect(openFiles(home)).toEqual([path, `${path}-shm`, `${path}-wal`]);
     },
   );
 

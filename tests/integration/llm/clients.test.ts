@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { LimitFetchOptions } from '../../../src/integrations/llm/index.js';
 import type { ProviderPlan } from '../../../src/testing/provider/index.js';
-import { type ClientCall, CLIENTS, embedWithGoogle, embedWithOpenAi } from '../../support/llm/clients.js';
+import type { ClientCall } from '../../support/llm/ai-sdk-clients.js';
+import { CLIENTS, embedWithGoogle, embedWithOpenAi } from '../../support/llm/clients.js';
 import { collectGarbage } from '../../support/llm/collect-garbage.js';
 import { type LlmWorld, llmWorld, servedBy } from '../../support/llm/world.js';
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
+import { limitFetch } from '../../../src/integrations/llm/index.js';
 import { fakeClock } from '../../../src/testing/fake-clock.js';
 import { APIS, callOf, ENTITY, type LlmWorld, llmWorld, MODEL } from '../../support/llm/world.js';
 
@@ -47,6 +48,18 @@ describe('denials of limitFetch', () => {
     await limiter.pause({ entityId: ENTITY, forMs: 'forever', reason: 'revoked' });
     const paused = await fetch(...callOf('chat', provider.url));
     expect([paused.status, paused.headers.get('x-should-retry')]).toEqual([403, 'false']);
+  });
+
+  test('a maximum beyond every amount is larger than a limit too, not an error of the program', async () => {
+    const { provider, limiter } = await open([Limit.perMinute('tpm', 1_000)]);
+    const prices = { [MODEL]: { input: 1, output: 1_000_000 } };
+    for (const measure of ['tokens', 'microdollars'] as const) {
+      const limited = limitFetch(fetch, { limiter, entityId: ENTITY, measures: { tpm: measure }, prices });
+      for (const max of [1e13, Number.MAX_SAFE_INTEGER]) {
+        expect((await limited(...callOf('chat', provider.url, { max }))).status).toBe(422);
+      }
+    }
+    expect(provider.calls).toEqual([]);
   });
 
   test('a call waits for its limits for up to waitMs', async () => {

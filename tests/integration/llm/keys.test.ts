@@ -7,8 +7,7 @@ import { LimiterMetrics } from '../../../src/integrations/telemetry/limiter-metr
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { outage } from '../../../src/testing/outage.js';
 import { type ProviderPlan, startProvider } from '../../../src/testing/provider/index.js';
-import { KEY } from '../../support/llm/clients.js';
-import { type Api, APIS, callOf, ENTITY, LIMITS, MODEL } from '../../support/llm/world.js';
+import { type Api, APIS, callOf, ENTITY, KEY, LIMITS, MODEL } from '../../support/llm/world.js';
 
 /** Where the clients put a key: in the headers, and in the query of Google. */
 function withKey(api: Api, url: string, stream: boolean): [string, RequestInit] {

@@ -1,45 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { generateText as generateText6, streamText as streamText6, wrapLanguageModel as wrap6 } from 'ai6';
-import { createOpenAI as createOpenAI6 } from 'ai6-openai';
-import { generateText as generateText7, streamText as streamText7, wrapLanguageModel as wrap7 } from 'ai7';
-import { createOpenAI as createOpenAI7 } from 'ai7-openai';
 import { memory } from '../../../src/backends/embedded/memory.js';
 import { Limit } from '../../../src/core/limit.js';
 import { limitModel, type LlmOptions, type ModelLimits } from '../../../src/integrations/llm/index.js';
 import type { LimiterEvent } from '../../../src/limiter/events/limiter-event.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { type Provider, type ProviderPlan, startProvider, wordsIn } from '../../../src/testing/provider/index.js';
-import { KEY, readParts } from '../../support/llm/clients.js';
+import { LIMITED_MODELS } from '../../support/llm/limited-models.js';
 import { consumedOf, ENTITY, MODEL, servedBy, SLOTS } from '../../support/llm/world.js';
 
-interface Call {
-  readonly stream: boolean;
-  readonly signal?: AbortSignal;
-  readonly onChunk?: () => boolean;
-}
-
-type Ask = (url: string, limits: ModelLimits, call: Call) => Promise<void>;
-
-const REQUEST = { prompt: 'one two three', maxOutputTokens: 40, maxRetries: 0 } as const;
-
-const ai6: Ask = async (url, middleware, { stream, signal, onChunk = () => true }) => {
-  const model = wrap6({ model: createOpenAI6({ apiKey: KEY, baseURL: `${url}/v1` }).chat(MODEL), middleware });
-  const request = { model, ...REQUEST, ...(signal === undefined ? {} : { abortSignal: signal }) };
-  if (!stream) await generateText6(request);
-  else await readParts(streamText6({ ...request, onError: () => {} }).fullStream, onChunk);
-};
-
-const ai7: Ask = async (url, middleware, { stream, signal, onChunk = () => true }) => {
-  const model = wrap7({ model: createOpenAI7({ apiKey: KEY, baseURL: `${url}/v1` }).responses(MODEL), middleware });
-  const request = { model, ...REQUEST, ...(signal === undefined ? {} : { abortSignal: signal }) };
-  if (!stream) await generateText7(request);
-  else await readParts(streamText7({ ...request, onError: () => {} }).fullStream, onChunk);
-};
-
-describe.each<readonly [string, Ask]>([
-  ['ai 6', ai6],
-  ['ai 7', ai7],
-])('limitModel with %s', (name, ask) => {
+describe.each(Object.entries(LIMITED_MODELS))('limitModel with %s', (name, ask) => {
   let provider: Provider;
   let limiter: RateLimiter;
   let plan: ProviderPlan;
@@ -131,4 +100,70 @@ describe.each<readonly [string, Ask]>([
     await expect(ask(provider.url, limits, { stream: true })).rejects.toMatchObject({ code: 'limit.exceeded' });
     expect(provider.calls).toEqual([]);
   });
+});
+
+describe('the usage that a provider of the AI SDK states wrongly', () => {
+  const params = {
+    prompt: [{ role: 'user', content: [{ type: 'text', text: 'x'.repeat(400) }] }],
+    maxOutputTokens: 40,
+  };
+  const model = { modelId: MODEL };
+  const of = (total: number) => ({
+    inputTokens: { total, cacheRead: undefined, cacheWrite: undefined },
+    outputTokens: { total },
+  });
+
+  test.each([
+    ['NaN', of(Number.NaN)],
+    ['null', of(null as unknown as number)],
+    ['a negative count', of(-1)],
+    ['half a token', of(1.5)],
+    ['nothing', undefined as unknown as ReturnType<typeof of>],
+  ])('%s is no usage: the call keeps its estimate, and the next calls are estimated as before', async (_, usage) => {
+    const errors: unknown[] = [];
+    await using limiter = await RateLimiter.open(memory(), { limits: [Limit.perDay('tpm', 1_000_000)] });
+    const limits = limitModel({
+      limiter,
+      entityId: ENTITY,
+      measures: { tpm: 'tokens' },
+      onError: (error) => errors.push(error),
+    });
+    const { usage: stated } = await limits.wrapGenerate({ doGenerate: async () => ({ usage }), params, model });
+    expect(stated).toBe(usage);
+    await limits.settled();
+    const { tpm: estimate } = await consumedOf(limiter, ENTITY, MODEL);
+    expect(estimate).toBeGreaterThan(140);
+    const finish = { type: 'finish', usage };
+    const { stream } = await limits.wrapStream({
+      doStream: async () => ({ stream: streamOf(finish) }),
+      params,
+      model,
+    });
+    for await (const part of stream) expect(part).toBe(finish);
+    await limits.settled();
+    expect((await consumedOf(limiter, ENTITY, MODEL)).tpm).toBe(2 * estimate);
+    expect(errors).toEqual([]);
+  });
+
+  test.each([
+    ['an error', { type: 'error' }],
+    ['no finish', { type: 'text-delta' }],
+  ])('a stream that ends with %s and without a usage costs all that its request allows', async (_, part) => {
+    await using limiter = await RateLimiter.open(memory(), { limits: [Limit.perDay('tpm', 1_000_000)] });
+    const limits = limitModel({ limiter, entityId: ENTITY, measures: { tpm: 'tokens' } });
+    const { stream } = await limits.wrapStream({ doStream: async () => ({ stream: streamOf(part) }), params, model });
+    for await (const passed of stream) expect(passed).toBe(part);
+    await limits.settled();
+    // A token has at least one byte.
+    expect((await consumedOf(limiter, ENTITY, MODEL)).tpm).toBeGreaterThanOrEqual(400 + 40);
+  });
+
+  function streamOf<T>(part: T): ReadableStream<T> {
+    return new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(part);
+        controller.close();
+      },
+    });
+  }
 });

@@ -1,10 +1,11 @@
 import { expect, test, vi } from 'vitest';
-import { KEY } from '../../support/llm/clients.js';
+import { KEY } from '../../support/llm/world.js';
 import { runMixedCalls, wrongCharges } from '../../support/llm/mixed-calls.js';
 
 test.each([
   [7, 'exact'],
   [8, 'low'],
+  [9, 'learned'],
 ] as const)(
   'of 64 calls of all clients, some aborted and some failing, none leaves a slot or a hold, and each costs what was served (seed %i, estimates are %s)',
   async (seed, estimates) => {

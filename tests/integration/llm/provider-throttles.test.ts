@@ -124,6 +124,27 @@ describe.skipIf(ENGINE.missing)(`refusals of a provider among processes that sha
     });
   });
 
+  test('calls that were under way together and are refused without a stated wait are one refusal in a row', async () => {
+    const space = await world.space();
+    const [limiter] = await openFleet(space);
+    const { clock } = space;
+    await using provider = await startProvider({ clock, plan: () => ({ refusal: { format: 'bedrock', waitMs: 1 } }) });
+    const limited = limitFetch(fetch, { limiter, entityId: 'user-1', upstream: 'upstream', clock, waitMs: 0 });
+    const pausedFor = async (calls: number): Promise<number> => {
+      await Promise.all(
+        Array.from({ length: calls }, async () => (await limited(...callOf('chat', provider.url))).text()),
+      );
+      await limited.settled();
+      const bucket = await limiter.buckets.get({ entityId: 'upstream', resource: MODEL });
+      return (bucket?.paused?.until?.getTime() ?? 0) - clock.now();
+    };
+    expect(await pausedFor(12)).toBe(1_000);
+    await clock.advance(1_000);
+    expect(await pausedFor(12)).toBe(2_000);
+    const { items } = await limiter.audit.list({ entityId: 'upstream' });
+    expect(items.filter(({ action }) => action === 'bucket.pause')).toHaveLength(2);
+  });
+
   test('a pause that the store refuses does not cost the caller its answer', async () => {
     const space = await world.space();
     const [limiter] = await openFleet(space);

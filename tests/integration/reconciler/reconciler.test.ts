@@ -113,7 +113,7 @@ describe.skipIf(ENGINE.missing)(`sweeps${ENGINE.note}`, () => {
     const nowMs = START_MS + 2 * MINUTE_MS;
     const sweeping = world.sweep(nowMs, world.through(engine, proxy.endpoint));
     await held.untilFired();
-    const change = { ...level, kind: 'deltas', deltas: [], holder: 'release' } as const;
+    const change = { ...level, amounts: [], holder: 'release' } as const;
     await world.backend.adjust(world.call(nowMs), { leaseId, levels: [change] });
     held.release();
     expect(await sweeping).toMatchObject({ reclaimed: 0, healed: 0, failed: 0 });

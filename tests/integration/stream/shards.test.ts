@@ -151,6 +151,22 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot continue');
   });
 
+  test('a worker reads a stream that was disabled to its end, and then rejects: a stream that is enabled later is another one', async () => {
+    const stream = {
+      ...scripted('disabled', {
+        one: { records: 3, closed: true },
+        two: { parentId: 'one', records: 2, closed: true },
+      }),
+      isDisabled: () => true,
+    };
+    const options = { pollMs: 2, discoverMs: 5 };
+    await expect(followStream(world.table, stream, systemClock, options)).rejects.toMatchObject({
+      code: 'infrastructure.stream-missing',
+    });
+    expect(stream.log).toEqual(['one 2', 'one 3', 'two 2']);
+    expect(await checkpointsOf('disabled')).toEqual(['one 3 true null', 'two 2 true null']);
+  });
+
   test('a child that the stream lists late is read after its parent', async () => {
     const stream = scripted('late', {
       parent: { records: 1, closed: true },

@@ -66,6 +66,12 @@ describe('route handlers of Next.js', () => {
     await vi.waitFor(async () => expect(await slotsOf('client')).toBe(0));
   });
 
+  test('the slot of a request with HEAD is free without a read of the body, which Next.js drops', async () => {
+    const GET = forNext(async () => new Response('ok'), { limiter, limits: ONE_SLOT, key: () => 'client' });
+    await GET(new Request('http://app.test/', { method: 'HEAD' }));
+    expect(await slotsOf('client')).toBe(0);
+  });
+
   test('a handler that throws ends its lease, and its error is not changed', async () => {
     const error = new Error('the handler failed');
     const GET = forNext(
@@ -76,6 +82,32 @@ describe('route handlers of Next.js', () => {
     );
     await expect(GET(new Request('http://app.test/'))).rejects.toBe(error);
     expect(await slotsOf('client')).toBe(0);
+  });
+
+  test.each([
+    ['redirect', 'NEXT_REDIRECT;replace;/elsewhere;a=1;307;', false],
+    ['notFound', 'NEXT_HTTP_ERROR_FALLBACK;404', true],
+    ['notFound of Next.js 14', 'NEXT_NOT_FOUND', true],
+    ['an error of its own', '1234567890', true],
+  ])('a handler that ends with %s ends its lease with its status', async (_, digest, isFree) => {
+    const error = Object.assign(new Error('thrown'), { digest });
+    const GET = forNext(async (): Promise<Response> => Promise.reject(error), {
+      limiter,
+      limits: ONE_A_DAY,
+      key: () => 'client',
+      skipFailedRequests: true,
+    });
+    await expect(GET(new Request('http://app.test/'))).rejects.toBe(error);
+    const second = GET(new Request('http://app.test/'));
+    if (isFree) await expect(second).rejects.toBe(error);
+    else expect((await second).status).toBe(429);
+  });
+
+  test('a redirect that a handler throws is a success, which may take nothing', async () => {
+    const error = Object.assign(new Error('thrown'), { digest: 'NEXT_REDIRECT;push;/elsewhere;303;' });
+    const options = { limiter, limits: ONE_A_DAY, key: () => 'client', skipSuccessfulRequests: true };
+    const GET = forNext(async (): Promise<Response> => Promise.reject(error), options);
+    for (let at = 0; at < 3; at++) await expect(GET(new Request('http://app.test/'))).rejects.toBe(error);
   });
 
   test('a handler of refusals gets the denial, and its answer gets the header fields', async () => {
@@ -104,6 +136,17 @@ describe('hono without a socket', () => {
     const { headers } = await app.request('/');
     expect(headers.get('ratelimit')).toBe('"origin";r=5, "requests";r=0;t=86400');
     expect(headers.get('x-own')).toBe('kept');
+  });
+
+  test.each([204, 302])('a handler of refusals may answer %i without a body', async (status) => {
+    const app = new Hono();
+    const handler = (): Response => new Response(null, { status, headers: { location: '/later' } });
+    app.use(forHono({ limiter, limits: ONE_A_DAY, key: () => 'client', handler }));
+    app.get('/', (context) => context.text('ok'));
+    await app.request('/');
+    const refused = await app.request('/');
+    expect([refused.status, await refused.text(), refused.headers.get('location')]).toEqual([status, '', '/later']);
+    expect(refused.headers.get('retry-after')).not.toBeNull();
   });
 
   test('the longest wait of two limiters counts', async () => {
@@ -144,6 +187,55 @@ describe('Lambda functions', () => {
     });
     expect(await handler(v1('203.0.113.7'))).toMatchObject({ statusCode: 429 });
     expect(await handler(v1('203.0.113.8'))).toMatchObject({ statusCode: 201 });
+  });
+
+  test('a handler of refusals gets the event and the denial, and its result gets the header fields', async () => {
+    const handler = forLambda(async () => ({ statusCode: 200 }), {
+      limiter,
+      limits: ONE_A_DAY,
+      handler: async ({ requestContext }, denial) => ({
+        statusCode: 420,
+        body: `${requestContext?.http?.sourceIp} ${denial?.reason}`,
+      }),
+    });
+    await handler(v2('203.0.113.7'));
+    const refused = await handler(v2('203.0.113.7'));
+    expect(refused).toMatchObject({ statusCode: 420, body: '203.0.113.7 exhausted' });
+    expect(Object.keys((refused as { headers: object }).headers)).toContain('Retry-After');
+  });
+
+  test('behind CloudFront the client is the address that it has written', async () => {
+    const handler = forLambda(async () => ({ statusCode: 200 }), { limiter, limits: ONE_A_DAY, trustedProxies: 1 });
+    const status = async (forwarded: string, sourceIp = '130.176.1.1') => {
+      const headers = { 'X-Forwarded-For': forwarded };
+      return ((await handler({ ...v2(sourceIp), headers })) as { statusCode: number }).statusCode;
+    };
+    expect([await status('203.0.113.7, 130.176.1.1'), await status('6.6.6.6, 203.0.113.7')]).toEqual([200, 429]);
+    expect([await status('6.6.6.6, 203.0.113.8'), await status('130.176.1.1')]).toEqual([200, 200]);
+    expect(await status('130.176.1.1')).toBe(429);
+  });
+
+  test('a test in the console of API Gateway, which has no address, is limited', async () => {
+    const handler = forLambda(async () => ({ statusCode: 200 }), { limiter, limits: ONE_A_DAY });
+    expect(await handler(v1('test-invoke-source-ip'))).toMatchObject({ statusCode: 200 });
+    expect(await handler(v1('test-invoke-source-ip'))).toMatchObject({ statusCode: 429 });
+  });
+
+  test('fields of several values are joined where they stand', async () => {
+    const multiValueHeaders = { ratelimit: ['"edge";r=1', '"cdn";r=2'], 'Set-Cookie': ['a=1', 'b=2'] };
+    const headers = { RateLimit: '"origin";r=3', 'X-Own': 'kept' };
+    const handler = forLambda(async () => ({ statusCode: 200, headers, multiValueHeaders }), {
+      limiter,
+      limits: ONE_A_DAY,
+    });
+    expect(await handler(v1('203.0.113.7'))).toEqual({
+      statusCode: 200,
+      headers: { 'X-Own': 'kept', 'RateLimit-Policy': '"requests";q=1;w=86400' },
+      multiValueHeaders: {
+        ratelimit: ['"origin";r=3, "edge";r=1, "cdn";r=2, "requests";r=0;t=86400'],
+        'Set-Cookie': ['a=1', 'b=2'],
+      },
+    });
   });
 
   test('a result without a status is an answer with status 200, as API Gateway takes it', async () => {

@@ -42,9 +42,21 @@ const statusesOf = async (url: string, count: number): Promise<number[]> => {
 };
 
 describe('express-rate-limit', () => {
+  let complaints: string[];
+  beforeEach(() => {
+    complaints = [];
+    const note = (...said: unknown[]): void => void complaints.push(said.map(String).join(' '));
+    vi.spyOn(console, 'error').mockImplementation(note);
+    vi.spyOn(console, 'warn').mockImplementation(note);
+  });
+  /** The middleware checks how it is used, and prints what it finds. */
+  afterEach(() => {
+    vi.restoreAllMocks();
+    expect(complaints).toEqual([]);
+  });
   const start = async (options: Parameters<typeof rateLimit>[0], route: express.RequestHandler): Promise<string> => {
     const app = express();
-    app.use(rateLimit({ windowMs: MINUTE, validate: false, ...options }));
+    app.use(rateLimit({ windowMs: MINUTE, ...options }));
     app.get('/', route);
     const server: AppServer = await serveApp(app);
     ends.push(() => server.stop());
@@ -77,6 +89,17 @@ describe('express-rate-limit', () => {
     expect(await statusesOf(url, 3)).toEqual([200, 200, 429]);
   });
 
+  test('a refused request gives nothing back where the middleware skips failed requests, of which it is one', async () => {
+    const store = new ExpressRateLimitStore({ limiter });
+    const url = await start({ limit: 2, skipFailedRequests: true, store }, ok);
+    for (let at = 0; at < 6; at++) {
+      expect((await fetch(url)).status).toBe(at < 2 ? 200 : 429);
+      // The middleware decrements after it has answered.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await store.get('127.0.0.1')).totalHits).toBe(2);
+  });
+
   test('a key can be read and reset, and keys that are no names are told apart', async () => {
     const store = new ExpressRateLimitStore({ limiter, limit: 2 });
     store.init({ windowMs: MINUTE });
@@ -101,9 +124,8 @@ describe('express-rate-limit', () => {
     );
     await fetch(strict);
     out.start();
-    vi.spyOn(console, 'error').mockImplementation(() => {});
     expect([(await fetch(strict)).status, (await fetch(open)).status]).toEqual([500, 200]);
-    vi.restoreAllMocks();
+    expect(complaints.splice(0).join()).toContain('BackendUnavailable');
     out.end();
     await broken.close();
   });
@@ -116,7 +138,7 @@ describe('express-rate-limit', () => {
       ['day', 2],
     ] as const) {
       const store = new ExpressRateLimitStore({ limiter, resource });
-      app.use(rateLimit({ windowMs: MINUTE, validate: false, limit, store, ...skip }));
+      app.use(rateLimit({ windowMs: MINUTE, limit, store, ...skip }));
     }
     app.use((_, response) => void response.send('ok'));
     const server = await serveApp(app);
@@ -179,9 +201,21 @@ describe('hono-rate-limiter', () => {
     expect(await ask(skipping, '/health', 3)).toEqual([200, 200, 200]);
     expect(await ask(skipping, '/failed', 2)).toEqual([500, 500]);
     expect(await ask(skipping, '/', 2)).toEqual([200, 429]);
-    expect((await skipping.request('/', { headers: { 'x-client': '2001:db8::/56' } })).status).toBe(200);
+    expect((await skipping.request('/', { headers: { 'x-client': 'other' } })).status).toBe(200);
     const inARow = appWith({ limit: 3, resource: 'burst' }, { limit: 2, resource: 'day' });
     expect(await ask(inARow, '/', 3)).toEqual([200, 200, 429]);
+  });
+
+  test('addresses of one IPv6 network are one client, and those of another network are another', async () => {
+    const app = appWith({ limit: 1, keyGenerator: (context) => ipKey(context.req.header('x-forwarded-for') ?? '') });
+    const from = async (address: string): Promise<number> =>
+      (await app.request('/', { headers: { 'x-forwarded-for': address } })).status;
+    expect([await from('2001:db8:1:ff00::1'), await from('2001:db8:1:ff42::2')]).toEqual([200, 429]);
+    expect([await from('2001:db8:1:fe00::1'), await from('203.0.113.7')]).toEqual([200, 200]);
+  });
+
+  test('a refused request gives nothing back where failed requests are skipped', async () => {
+    expect(await ask(appWith({ limit: 2, skipFailedRequests: true }), '/', 6)).toEqual([200, 200, 429, 429, 429, 429]);
   });
 
   test('a store out of order is an error of the request', async () => {
@@ -214,6 +248,31 @@ describe('@fastify/rate-limit', () => {
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(30);
     await clock.advance(MINUTE);
     expect((await get('/')).statusCode).toBe(200);
+  });
+
+  test('limiters in a row count apart if their stores have other resources, and the stricter one refuses', async () => {
+    const app = Fastify();
+    ends.push(() => app.close());
+    const limit = (resource: string, max: number) => ({
+      max,
+      timeWindow: MINUTE,
+      store: fastifyRateLimitStore({ limiter, resource }),
+    });
+    await app.register(fastifyRateLimit, limit('burst', 3));
+    await app.register(async (scope) => {
+      await scope.register(fastifyRateLimit, limit('day', 2));
+      scope.get('/both', async () => 'ok');
+    });
+    app.get('/one', async () => 'ok');
+    const statuses = async (url: string, count: number): Promise<number[]> => {
+      const found: number[] = [];
+      for (let at = 0; at < count; at++) found.push((await app.inject(url)).statusCode);
+      return found;
+    };
+    expect(await statuses('/both', 3)).toEqual([200, 200, 429]);
+    const { items } = await limiter.buckets.list({ entityId: '127.0.0.1' });
+    expect(items.map(({ resource }) => resource.replace(/~.*/, '')).toSorted()).toEqual(['burst', 'day']);
+    expect(await statuses('/one', 2)).toEqual([429, 429]);
   });
 
   test('allowed clients take nothing, and the addresses of one IPv6 network are one client', async () => {

@@ -112,7 +112,7 @@ const limitsPlan = record({
   drift: listOf(record({ target, applied: fields, live: nullable(fields) })),
   unchanged: count,
 });
-/** The only shape with optional fields: it is a limits file. */
+/** Its fields are optional: it is a limits file. */
 const limitsFile: Shape = (value, place) =>
   record({ namespace: text, system: fields, resources: fields, entities: fields })(
     { system: {}, resources: {}, entities: {}, ...(value as object) },
@@ -127,7 +127,7 @@ const tokenFields = {
   ownLimits: flag,
 };
 
-/** The JSON of each command by docs/guide/cli.md, written independently of the types in `src/cli/commands/`, to check them. */
+/** The JSON of each command by docs/reference/cli-json.md, written independently of the types in `src/cli/commands/`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ...STACK_SHAPES,
   serve: record({ url: text, dashboard: nullable(text), store: text, namespace: text, tokens: count }),

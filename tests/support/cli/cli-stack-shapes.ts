@@ -45,7 +45,7 @@ const stackItem = {
   updatedAt: nullable(instant),
 };
 
-/** The JSON of the commands that need CloudFormation by docs/guide/cli.md. They are tested with the simulation. */
+/** The JSON of the commands that need CloudFormation by docs/reference/cli-json.md. They are tested with the simulation. */
 export const STACK_SHAPES: Readonly<Record<string, Shape>> = {
   delete: record({
     stack: text,

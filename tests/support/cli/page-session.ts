@@ -15,7 +15,7 @@ export function isSession({ language, text }: CodeBlock): boolean {
   return language === 'console' && !text.startsWith('$ npm install ');
 }
 
-/** The commands of the `console` blocks of a page, in order. */
+/** The commands of the `console` blocks of a page, in order. A line that ends in a backslash continues in the next one. */
 export function readSession(page: string): readonly Step[] {
   const blocks = blocksOf(page).filter(isSession);
   return blocks.flatMap(({ text }) =>
@@ -23,7 +23,7 @@ export function readSession(page: string): readonly Step[] {
       .split(/^\$ /m)
       .slice(1)
       .map((typed) => {
-        const end = typed.indexOf('\n');
+        const end = typed.search(/(?<!\\)\n/);
         return { line: typed.slice(0, end), output: typed.slice(end + 1) };
       }),
   );
@@ -42,21 +42,29 @@ export async function typeAll(steps: readonly Step[], folder: string): Promise<r
     if (line.startsWith('export ')) {
       for (const [, name = '', value = ''] of toFolder(line).matchAll(/(\w+)=(\S+)/g)) exported[name] = value;
     }
-    const { stdout, stderr, exitCode } = await type(toFolder(line), exported, lastExit);
+    const { stdout, stderr, exitCode } = await type(toFolder(line), { env: exported, lastExit, folder });
     lastExit = exitCode;
     seen.push({ line, output: fromFolder(stdout + stderr) });
   }
   return seen;
 }
 
-/** Runs a line: `headgate` in this process, any other program with `sh`. */
-async function type(line: string, env: Record<string, string>, lastExit: number): Promise<CliRun> {
-  const [program, ...args] = line
+interface Shell {
+  readonly env: Record<string, string>;
+  readonly lastExit: number;
+  readonly folder: string;
+}
+
+/** Runs a line: `headgate` in this process, any other program with `sh` in the folder. */
+async function type(line: string, { env, lastExit, folder }: Shell): Promise<CliRun> {
+  const words = line
     .replace(/^npx /, '')
     .replace(/ < \/dev\/null$/, '')
-    .split(' ');
+    .match(/'[^']*'|\S+/g);
+  const [program, ...args] = (words ?? []).map((word) => word.replaceAll("'", ''));
   if (program === 'headgate') return runCli(args, { env });
-  const { status, stdout, stderr } = spawnSync('sh', ['-c', `(exit ${lastExit})\n${line}`], { encoding: 'utf8' });
+  const script = `(exit ${lastExit})\n${line}`;
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8' });
   return { exitCode: status ?? 1, stdout, stderr };
 }
 
@@ -89,11 +97,11 @@ export function record(page: string, steps: readonly Step[], seen: readonly Step
   writeFileSync(join(ROOT, page), text);
 }
 
-/** A fixed time, so that a new recording of a page changes only what really differs. */
+/** A fixed time, so that a new recording of a page changes only what really differs. A time of 2099 is one that was typed. */
 function timeless(output: string): string {
   let hour = 9;
   return output
-    .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g, '2027-01-15 10:00:00Z')
+    .replaceAll(/(?!2099)\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g, '2027-01-15 10:00:00Z')
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d(?!:)/g, () => `2027-01-15 ${String(hour++).padStart(2, '0')}:00`)
     .replaceAll(/^\d{4}-\d\d(?= )/gm, '2027-01');
 }

@@ -1,22 +1,31 @@
 import { mkdirSync, statSync } from 'node:fs';
+import { Limit } from '../../../src/core/limit.js';
 import { launchBrowser } from './browser.js';
 import { type Served, startServed } from './served.js';
 import { prepareEntities, startTraffic } from './traffic.js';
 
-const FOLDER = 'docs/dashboard';
+/** `--dark`: the same pictures in the dark theme, to look at. They are not kept. */
+const isDark = process.argv.includes('--dark');
+const FOLDER = isDark ? '.tmp/dark' : 'docs/dashboard';
 const WIDTHS = [360, 1440] as const;
+/** The upper part of the overview, for the README, where a wider picture would be too small to read. */
+const README_SIZE = { width: 960, height: 660 } as const;
 const WARM_UP_MS = 12_000;
 const SETTLE_MS = 1_200;
 const HOUR_MS = 3_600_000;
 const EARLIER_HOURS = 11;
 /** Longer pages are cut: the rest repeats rows. */
-const TALLEST = 2_200;
+const TALLEST = 2_600;
+
+const USAGE = 'usage?resource=gpt-4&window=hourly&entity=acme/web&compare=acme/mobile&limit=tpm';
+/** Each window is a block of lines on a narrow screen. */
+const HOURS_WHERE_NARROW = 3;
 
 /** The address of each page, and what to do there before the picture. */
 const PAGES: readonly (readonly [name: string, path: string, press?: string])[] = [
   ['overview', ''],
-  ['entity', 'entity?id=acme/batch&resource=gpt-4'],
-  ['usage', 'usage?resource=gpt-4&window=hourly&entity=acme/web&compare=acme/mobile&limit=tpm'],
+  ['entity', 'entity?id=acme/web&resource=gpt-4'],
+  ['usage', USAGE],
   ['leases', 'leases'],
   ['limits', 'limits?entity=acme/batch&resource=gpt-4', 'Edit the level resource'],
   ['audit', 'audit'],
@@ -29,15 +38,32 @@ async function takeScreenshots(): Promise<void> {
   await using served = await startServed();
   const { limiter, url, dashboard } = served;
   await prepareEntities(limiter);
+  // The limits of the parent refuse the traffic of the web application.
+  await limiter.config.setEntity('acme/web', 'gpt-4', {
+    limits: limitsOf('rpm:3000/min', 'tpm:400000/min!reserve.batch=0.3'),
+  });
+  await limiter.config.setEntity('acme', 'gpt-4', { limits: limitsOf('rpm:3000/min', 'tpm:120000/min') });
   for (let held = 0; held < 3; held++) {
     const consume = { rpm: 1, tpm: 4_000, slots: 1 };
     await post(`${url}/v1/acquire`, { entityId: 'acme/agent', resource: 'gpt-4', consume, leaseTtlMs: 600_000 });
+  }
+  const left = new AbortController();
+  for (let waiting = 0; waiting < 2; waiting++) {
+    const body = {
+      entityId: 'acme/agent',
+      resource: 'gpt-4',
+      consume: { rpm: 1, slots: 1 },
+      wait: { timeoutMs: 300_000 },
+    };
+    void fetch(`${url}/v1/acquire`, { method: 'POST', body: JSON.stringify(body), signal: left.signal }).catch(
+      () => {},
+    );
   }
   await spendEarlier(served);
   const traffic = startTraffic(url);
   const browser = await launchBrowser();
   try {
-    const context = await browser.newContext({ colorScheme: 'light', reducedMotion: 'reduce' });
+    const context = await browser.newContext({ colorScheme: isDark ? 'dark' : 'light', reducedMotion: 'reduce' });
     const overview = await context.newPage();
     await overview.goto(dashboard);
     await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
@@ -47,15 +73,21 @@ async function takeScreenshots(): Promise<void> {
       forMs: 600_000,
       reason: 'abuse report 4711',
     });
+    await limiter.config.setEntity('acme/mobile', 'gpt-4', { limits: limitsOf('rpm:60/min', 'tpm:30000/min') });
+    await limiter.config.setEntity('acme/mobile', 'gpt-4', { limits: limitsOf('rpm:90/min', 'tpm:30000/min') });
+    await limiter.entities.update('acme/mobile', { metadata: { plan: 'trial', contact: 'ann@example.org' } });
+    await limiter.entities.update('acme/mobile', { metadata: { plan: 'team', contact: 'ann@example.org' } });
     const owe = async (): Promise<void> =>
-      post(`${url}/v1/charge`, { entityId: 'acme/batch', resource: 'gpt-4', amounts: { tpm: 26_000 } });
+      post(`${url}/v1/charge`, { entityId: 'acme', resource: 'gpt-4', amounts: { tpm: 26_000 } });
     await served.countUsage();
     for (const width of WIDTHS) {
       for (const [name, path, press] of PAGES) {
         const page = name === 'overview' ? overview : await context.newPage();
         await page.setViewportSize({ width, height: width === 360 ? 740 : 900 });
         if (name === 'entity') await owe();
-        if (name !== 'overview') await page.goto(`${dashboard}${path}`);
+        const isLong = name === 'usage' && width === 360;
+        if (name !== 'overview')
+          await page.goto(`${dashboard}${path}${isLong ? `&from=${hoursAgo(HOURS_WHERE_NARROW)}` : ''}`);
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
         if (press !== undefined) await page.getByRole('button', { name: press }).first().click();
         if (name === 'limits')
@@ -70,7 +102,11 @@ async function takeScreenshots(): Promise<void> {
         if (name !== 'overview') await page.close();
       }
     }
+    await overview.setViewportSize(README_SIZE);
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    await overview.screenshot({ path: `${FOLDER}/overview-960.png` });
   } finally {
+    left.abort();
     await browser.close();
     await traffic.stop();
   }
@@ -90,6 +126,12 @@ async function spendEarlier({ limiterAt }: Served): Promise<void> {
     }
     await limiter.close();
   }
+}
+
+const limitsOf = (...texts: string[]): Limit[] => texts.map((text) => Limit.parse(text));
+
+function hoursAgo(hours: number): string {
+  return new Date((Math.floor(Date.now() / HOUR_MS) - hours) * HOUR_MS).toISOString().slice(0, 16);
 }
 
 async function post(url: string, body: object): Promise<void> {

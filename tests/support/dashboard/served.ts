@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { createTable, dynamodb } from '../../../src/backends/dynamodb/index.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import type { AccessToken } from '../../../src/server/access-token.js';
-import { startEngine } from '../../../src/testing/dynamodb/index.js';
+import { type FaultProxy, startEngine, startFaultProxy } from '../../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../../src/testing/fake-clock.js';
 
 const TABLE = 'headgate-dashboard';
@@ -20,6 +20,8 @@ export interface Served extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   readonly url: string;
   readonly dashboard: string;
+  /** Between the server and the engine. The limiters of this process reach the engine without it. */
+  readonly proxy: FaultProxy;
   /** A limiter on the same table, in this process. */
   readonly limiter: RateLimiter;
   /** A limiter on the same table whose clock shows the given time. */
@@ -35,7 +37,8 @@ export async function startServed(tokens: readonly AccessToken[] = []): Promise<
   const client = new DynamoDBClient({ endpoint, region, credentials });
   await createTable({ tableName: TABLE, client });
   const folder = mkdtempSync(join(tmpdir(), 'headgate-dashboard-'));
-  const store = `dynamodb://${TABLE}?region=${region}&endpoint=${endpoint}`;
+  const proxy = await startFaultProxy(endpoint);
+  const store = `dynamodb://${TABLE}?region=${region}&endpoint=${proxy.endpoint}`;
   const env = {
     ...process.env,
     AWS_ACCESS_KEY_ID: credentials.accessKeyId,
@@ -60,6 +63,7 @@ export async function startServed(tokens: readonly AccessToken[] = []): Promise<
   return {
     url,
     dashboard,
+    proxy,
     limiter,
     limiterAt: (nowMs) => RateLimiter.open(dynamodb({ tableName: TABLE, client }), { clock: fakeClock(nowMs) }),
     async countUsage() {
@@ -70,6 +74,7 @@ export async function startServed(tokens: readonly AccessToken[] = []): Promise<
       await ended;
       await limiter.close();
       client.destroy();
+      await proxy.stop();
       await engine.stop();
       rmSync(folder, { recursive: true });
     },

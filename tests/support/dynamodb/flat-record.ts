@@ -1,9 +1,17 @@
-import type { Creation, RecordStep, Update } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
+import type {
+  Creation,
+  ListStep,
+  RecordStep,
+  Update,
+} from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import { decodeShard, encodeShard, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import type { ShardKey } from '../../../src/backends/dynamodb/table/keys.js';
+import { KEY } from './shard-images.js';
 import type { Limit } from '../../../src/core/limit.js';
 
 type Value = string | bigint;
+
+const NOTHING: ReadonlyMap<string, Value> = new Map();
 
 /**
  * One flat record with conditional writes: what a store must be able to do. It shares no code with the rendering of
@@ -11,13 +19,13 @@ type Value = string | bigint;
  */
 export class FlatRecord {
   readonly #key: ShardKey;
-  readonly #limits: readonly Limit[];
+  #limits: readonly Limit[];
   #values: Map<string, Value> | null;
 
-  constructor(image: ShardImage) {
-    this.#key = image.key;
-    this.#limits = image.limits.map(({ limit }) => limit);
-    this.#values = valuesOf(image);
+  constructor(image: ShardImage | null, key: ShardKey = image?.key ?? KEY) {
+    this.#key = key;
+    this.#limits = image?.limits.map(({ limit }) => limit) ?? [];
+    this.#values = image && valuesOf(image);
   }
 
   get image(): ShardImage | null {
@@ -33,13 +41,20 @@ export class FlatRecord {
     if (write.kind === 'create') {
       if (this.#values !== null) return false;
       this.#values = valuesOf(write.image);
+      this.#limits = write.image.limits.map(({ limit }) => limit);
       return true;
     }
-    const before = this.#values ?? new Map<string, Value>();
+    const before = this.#values ?? NOTHING;
     if (!write.steps.every((step) => holds(before, step))) return false;
     const after = new Map(before);
     for (const step of write.steps) change(after, step);
     this.#values = after;
+    return true;
+  }
+
+  /** As by its ttl. */
+  delete(): true {
+    this.#values = null;
     return true;
   }
 }
@@ -50,7 +65,9 @@ function valuesOf(image: ShardImage): Map<string, Value> {
   return new Map<string, Value>([...values, ...(image.onSweepList ? [['GSI1PK', 'sweep'] as const] : [])]);
 }
 
-function holds(values: ReadonlyMap<string, Value>, { op, attribute, value }: RecordStep): boolean {
+function holds(values: ReadonlyMap<string, Value>, step: RecordStep | ListStep): boolean {
+  if (isListStep(step)) return true;
+  const { op, attribute, value } = step;
   const stored = values.get(attribute);
   const wanted = typeof value === 'number' ? BigInt(value) : value;
   switch (op) {
@@ -73,7 +90,17 @@ function holds(values: ReadonlyMap<string, Value>, { op, attribute, value }: Rec
   }
 }
 
-function change(values: Map<string, Value>, { op, attribute, value }: RecordStep): void {
+function isListStep(step: RecordStep | ListStep): step is ListStep {
+  return step.op === 'list-for-sweep' || step.op === 'unlist';
+}
+
+function change(values: Map<string, Value>, step: RecordStep | ListStep): void {
+  if (isListStep(step)) {
+    if (step.op === 'unlist') values.delete('GSI1PK');
+    else values.set('GSI1PK', 'sweep');
+    return;
+  }
+  const { op, attribute, value } = step;
   if (op === 'set') values.set(attribute, typeof value === 'string' ? value : BigInt(value));
   if (op === 'add') values.set(attribute, BigInt(values.get(attribute) ?? 0) + BigInt(value));
   if (op === 'remove') values.delete(attribute);

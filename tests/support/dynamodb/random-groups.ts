@@ -32,7 +32,7 @@ interface Held {
   readonly caller: string | null;
 }
 
-const heldLists: fc.Arbitrary<Held[]> = fc.uniqueArray(
+export const heldLists: fc.Arbitrary<Held[]> = fc.uniqueArray(
   fc.record({
     id: leaseIds,
     part: fc.nat(3),
@@ -45,43 +45,45 @@ const heldLists: fc.Arbitrary<Held[]> = fc.uniqueArray(
 
 function holderFor(limits: readonly Limit[], { part, expiresInMs, carries, caller }: Held): Holder {
   const slots = limits.filter(({ kind }) => kind === 'concurrent').map(({ name }) => amount(name, (part % 3) * 1_000));
-  const rates = limits.filter(({ kind }) => kind === 'rate').map(({ name }) => amount(name, part * 700));
+  const rates = limits.filter(({ kind }) => kind !== 'concurrent').map(({ name }) => amount(name, part * 700));
   return holderOf({ expiresAtMs: NOW_MS + expiresInMs, slots, rates: carries ? rates : null, caller });
 }
 
 /** The free slots are the capacity less the holders. Rates have any balance, from debt to far above the brim. */
-function bucketOf(
+export function bucketOf(
   limits: readonly Limit[],
   held: readonly Held[],
   parts: readonly number[],
   baseMs: number,
+  place: Partial<Pick<ShardImage, 'key' | 'shardCount'>> = {},
 ): ShardImage {
   const holders = new Map(
     held.map((one) => [one.id, decodeHolder(one.id, encodeHolder(holderFor(limits, one)))] as const),
   );
-  const image = imageOf(limits, { baseMs, holders, onSweepList: holders.size > 0 });
+  const image = imageOf(limits, { baseMs, holders, onSweepList: holders.size > 0, ...place });
   return {
     ...image,
     limits: image.limits.map((account, at) => {
       if (account.limit.kind === 'rate') {
         return {
           ...account,
-          tokensMilli: whole(account.limit.capacityMilli * (parts[at] ?? 1)),
+          tokensMilli: whole(account.rate.capacityMilli * (parts[at] ?? 1)),
           consumedMilli: 5_000,
         };
       }
+      if (account.limit.kind === 'unlimited') return { ...account, tokensMilli: 0, consumedMilli: 5_000 };
       const taken = [...holders.values()].flatMap(({ slots }) =>
         slots.filter(({ name }) => name === account.limit.name),
       );
       return {
         ...account,
-        tokensMilli: taken.reduce((free, { milli }) => free - Number(milli), account.limit.capacityMilli),
+        tokensMilli: taken.reduce((free, { milli }) => free - Number(milli), account.rate.capacityMilli),
       };
     }),
   };
 }
 
-const parts = fc.array(fc.oneof(fc.double({ min: -1.5, max: 1.6, noNaN: true }), fc.constantFrom(0, 0.5, 1)), {
+export const parts = fc.array(fc.oneof(fc.double({ min: -1.5, max: 1.6, noNaN: true }), fc.constantFrom(0, 0.5, 1)), {
   minLength: 4,
   maxLength: 4,
 });
@@ -187,7 +189,9 @@ function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows, isA
       ...ask,
       ...(reserve === 0 ? {} : { reserve }),
       ...(shadows[at] === true ? { shadow: true as const } : {}),
-      ...(at === cut && shadows[at] !== true ? { atMost: true as const } : {}),
+      ...(at === cut && shadows[at] !== true && seen.limits[at]?.limit.kind !== 'unlimited'
+        ? { atMost: true as const }
+        : {}),
     };
   });
   const aside = isAside && asks.some(({ shadow }) => shadow === true) ? { shadowsAside: true as const } : {};
@@ -200,12 +204,13 @@ function plainEntryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, seque
   const asked = limits.flatMap((limit, at) => {
     const part = amounts[at] ?? 0;
     if (part < 0) return [];
+    if (limit.kind === 'unlimited') return [[limit, part * 20_000] as const];
     // Slots are whole tokens.
     const unit = limit.kind === 'concurrent' ? 1_000 : 1;
     return [[limit, Math.round((limit.capacityMilli * part) / unit) * unit] as const];
   });
   const rates = Object.fromEntries(
-    asked.filter(([limit]) => limit.kind === 'rate').map(([{ name }, milli]) => [name, milli]),
+    asked.filter(([limit]) => limit.kind !== 'concurrent').map(([{ name }, milli]) => [name, milli]),
   );
   const ids = [...seen.holders.keys(), id];
   const leaseId = ids[pick % ids.length] ?? id;
@@ -232,7 +237,9 @@ function plainEntryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, seque
       return totalsEntry(seen, rates, { version, leaseId, holder: 'keep' });
     case 'release': {
       // An undo sets all rates to 0.
-      const none = Object.fromEntries(limits.filter((limit) => limit.kind === 'rate').map(({ name }) => [name, 0]));
+      const none = Object.fromEntries(
+        limits.filter((limit) => limit.kind !== 'concurrent').map(({ name }) => [name, 0]),
+      );
       if (pick > 7) return totalsEntry(seen, none, { version, leaseId, holder: 'release' });
       return changeEntry(limits, pick % 2 === 0 ? rates : negated(rates), { version, leaseId, holder: 'release' });
     }

@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import type { LevelRef } from '../../../src/backend.js';
 import { buildLeaseId } from '../../../src/core/identifiers.js';
 import type { Amount, Holder } from '../../../src/core/bucket/decide.js';
+import { changesBy } from '../../../src/core/bucket/holder-rules.js';
+import { sub } from '../../../src/core/int.js';
 import { Limit } from '../../../src/core/limit.js';
 import { shareOf } from '../../../src/core/bucket/shard.js';
 import type { AskEntry, ChangeEntry, ExtendEntry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
@@ -155,7 +157,10 @@ type ChangeDetails = Partial<Pick<ChangeEntry, 'leaseId' | 'uncounts' | 'nowMs'>
     | { readonly holder: 'keep' | 'release'; readonly totals: Readonly<Record<string, number>> }
   );
 
-/** A correction by these rules, in millitokens: positive takes more. With `totals`: to these, which differ by the deltas. */
+/**
+ * A correction by these rules, in millitokens: positive takes more. With `totals`: to these, which differ by the deltas,
+ * and which an expiry of the holder gives back.
+ */
 export function changeEntry(
   limits: readonly Limit[],
   deltas: Readonly<Record<string, Amount['milli']>>,
@@ -168,10 +173,12 @@ export function changeEntry(
 
 function changeOf(ref: LevelRef, deltas: Readonly<Record<string, Amount['milli']>>, details: ChangeDetails) {
   if (details.totals === undefined) {
-    return { ...ref, kind: 'deltas', deltas: toAmounts(deltas), holder: details.holder ?? 'none' } as const;
+    return { ...ref, amounts: changesBy(toAmounts(deltas)), holder: details.holder ?? 'none' };
   }
-  const totals = toAmounts(details.totals).map((total) => ({ ...total, deltaMilli: deltas[total.name] ?? 0 }));
-  return { ...ref, kind: 'totals', totals, holder: details.holder } as const;
+  const amounts = toAmounts(details.totals).map(({ name, milli }) => {
+    return { name, fromMilli: sub(milli, deltas[name] ?? 0), toMilli: milli };
+  });
+  return { ...ref, amounts, holder: details.holder, refundsOnExpiry: true };
 }
 
 export function extendEntry(leaseId: string, expiresAtMs: number, nowMs = NOW_MS): ExtendEntry {

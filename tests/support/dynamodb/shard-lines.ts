@@ -8,6 +8,7 @@ import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
 import type { Operation, Operations } from '../../../src/backends/dynamodb/client/transport.js';
 import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import { KEY } from './shard-images.js';
+import { quickRandom } from './quick-random.js';
 
 /** Without the deny cache, so that the store gives every answer. */
 export const TUNING: Tuning = { maxRetries: 5, denyCacheMs: 0, bucketLifeFactor: 7, configCacheMs: 60_000 };
@@ -63,7 +64,7 @@ export function tapped(table: Table, tap: Tap): Table {
   const { transport } = table;
   return {
     ...table,
-    random: () => Math.random() / 100,
+    random: quickRandom,
     transport: {
       ...transport,
       send: async <Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: number) =>

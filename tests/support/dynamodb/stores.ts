@@ -8,7 +8,7 @@ import { createAuditStore } from '../../../src/backends/dynamodb/stores/audit.js
 import { createConfigStore } from '../../../src/backends/dynamodb/stores/config.js';
 import { createEntityStore } from '../../../src/backends/dynamodb/stores/entities.js';
 import { createManagedStore } from '../../../src/backends/dynamodb/stores/managed.js';
-import { createNamespaceGate } from '../../../src/backends/dynamodb/schema/gates.js';
+import { createNamespaceGate } from '../../../src/backends/dynamodb/schema/namespace-gate.js';
 import { createNamespaceStore } from '../../../src/backends/dynamodb/stores/namespaces.js';
 import { RecentWrites } from '../../../src/backends/dynamodb/stores/recent-writes.js';
 import { createUsageStore } from '../../../src/backends/dynamodb/stores/usage.js';
@@ -66,7 +66,7 @@ export function openStores(transport: Transport, tap?: Tap, random: () => number
   return {
     table,
     gate,
-    config: createConfigStore(table, gate, ownWrites),
+    config: createConfigStore(table, gate, { require: () => {} }, ownWrites),
     entities: createEntityStore(table, gate, { require: () => {} }, ownWrites),
     managed: createManagedStore(table, gate),
     namespaces: createNamespaceStore(table, gate),

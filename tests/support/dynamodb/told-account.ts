@@ -1,6 +1,7 @@
 import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { amountOf } from '../../../src/core/bucket/decide.js';
+import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
 import type { Driven, Landing, Told } from './drive-group.js';
 
 /** What a group has made of a stored shard. */
@@ -63,21 +64,22 @@ interface Due {
 }
 
 /**
- * What a change adds. Deltas are what they say. A total sets what the lease has taken: where its holder carries an amount,
- * the difference to it is due, and the lease's own difference only if no holder carries the rate. If the holder was
- * reclaimed, or another change has released it, the whole total is due.
+ * What a change adds: the lease's own difference. If an expiry gives rates back, the change sets what the lease has taken:
+ * where its holder carries an amount, the difference to it is due, and the lease's own difference only if no holder carries
+ * the rate. If the holder was reclaimed, or another change has released it, the whole amount is due.
  */
 function dueOf(outcome: Outcome, { entry: { level, leaseId }, index, one }: ToldChange, name: string): Due {
-  if (level.kind === 'deltas') return { due: BigInt(amountOf(level.deltas, name) ?? 0), countsOnce: false };
-  const total = level.totals.find((amount) => amount.name === name);
+  const delta = BigInt(amountOf(deltasOf(level), name) ?? 0);
+  if (level.refundsOnExpiry !== true) return { due: delta, countsOnce: false };
+  const total = level.amounts.find((amount) => amount.name === name);
   if (total === undefined) return { due: 0n, countsOnce: true };
   const isLost = isResult(one) && one.kind === 'done' && one.holderLost;
   if (isReclaimed(outcome, leaseId) || (isLost && !hasReleased(outcome, index))) {
-    return { due: BigInt(total.milli), countsOnce: true };
+    return { due: BigInt(total.toMilli), countsOnce: true };
   }
   const carried = carriedBy(outcome.truth, leaseId, name);
-  if (carried === undefined) return { due: BigInt(total.deltaMilli), countsOnce: false };
-  return { due: BigInt(total.milli) - carried, countsOnce: true };
+  if (carried === undefined) return { due: delta, countsOnce: false };
+  return { due: BigInt(total.toMilli) - carried, countsOnce: true };
 }
 
 /** Whether a write with this release has found the holder, also if its caller was told that there is none. */

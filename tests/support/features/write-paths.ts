@@ -1,119 +1,57 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { file } from '../../../src/backends/embedded/file/file.js';
-import { memory } from '../../../src/backends/embedded/memory.js';
+import { expect } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
-import type { AcquireRequest, Amounts } from '../../../src/limiter/acquire/request.js';
-import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
-import { type FakeClock, fakeClock } from '../../../src/testing/fake-clock.js';
-import { shapeOf, splitInto, spreading } from '../dynamodb/shards.js';
-import { type DynamoWorld, ENGINE, startWorld } from '../dynamodb/world.js';
-import { EagerAccount } from './eager-account.js';
-
-export const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };
-
-export type StoreName = 'memory' | 'file' | 'dynamodb';
+import { ENGINE } from '../dynamodb/world.js';
+import { type Arena, ask, BUCKET, limitsOf, pass, SLOTS, type StoreName, take } from './arenas.js';
+import { type Feature, hasPath, type Path } from './matrix.js';
 
 /** The stores of the tables. */
 const STORES: readonly StoreName[] = ENGINE.missing ? ['memory', 'file'] : ['memory', 'file', 'dynamodb'];
 
-/** A store with one bucket, and the model of its rate. */
-export interface Arena {
-  readonly limiter: RateLimiter;
-  readonly clock: FakeClock;
-  readonly account: EagerAccount;
-  /** The text of the options that the rate has. */
-  readonly options: string;
-  /** Splits the bucket in two. */
-  split(): Promise<void>;
-  /** Looks at the bucket from time to time, as one calm process does, until its shards are merged. */
-  merge(): Promise<void>;
-}
-
-/** Opens arenas on real stores, and closes them. */
-export class Arenas implements AsyncDisposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'headgate-features-'));
-  readonly #opened: RateLimiter[] = [];
-  #world: Promise<DynamoWorld> | null = null;
-  #files = 0;
-
-  async open(store: StoreName, options: string): Promise<Arena> {
-    const arena = store === 'dynamodb' ? await this.#onDynamoDB() : await this.#embedded(store);
-    await arena.limiter.config.setSystem({ limits: limitsOf('rpm:60/min', options) });
-    return { ...arena, options, account: new EagerAccount(60) };
-  }
-
-  async #embedded(store: 'memory' | 'file') {
-    const clock = fakeClock();
-    const path = join(this.#folder, `${(this.#files += 1)}.db`);
-    const backend = store === 'memory' ? memory({ keptBuckets: 0 }) : file({ path });
-    const limiter = await RateLimiter.open(backend, { clock });
-    this.#opened.push(limiter);
-    const nothing = async (): Promise<void> => {};
-    return { limiter, clock, split: nothing, merge: nothing };
-  }
-
-  async #onDynamoDB() {
-    const world = await (this.#world ??= startWorld());
-    const space = await world.space();
-    const limiter = await space.open({}, spreading());
-    return {
-      limiter,
-      clock: space.clock,
-      split: async () => splitInto(2, world, space, BUCKET),
-      merge: async () => {
-        const calm = await space.open();
-        const shape = async () => shapeOf(await space.shards(BUCKET.entityId, BUCKET.resource));
-        for (let step = 0; step < 60 && (await shape()) !== '0/1'; step++) {
-          await space.clock.advance(600_000);
-          await calm.acquire(ask({ rpm: 0 }));
-          for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-        }
-        if ((await shape()) !== '0/1') throw new Error('The shards were not merged');
-      },
-    };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#opened.map(async (limiter) => limiter.close()));
-    await (await this.#world)?.[Symbol.asyncDispose]();
-    rmSync(this.#folder, { recursive: true, force: true });
-  }
-}
-
-function limitsOf(rate: string, options: string): Limit[] {
-  // A shadow of the rate beside slots that refuse; a reserve of both.
-  const ofSlots = options.startsWith('!reserve') ? options : '';
-  return [Limit.parse(rate + options), Limit.parse(String(Limit.concurrent('slots', 4)) + ofSlots)];
-}
-
-function ask(consume: Amounts, more: Partial<AcquireRequest> = {}): AcquireRequest {
-  return { ...BUCKET, ...more, consume };
-}
-
-async function pass({ clock, account }: Arena, seconds: number): Promise<void> {
-  await clock.advance(seconds * 1_000);
-  account.pass(seconds);
-}
-
-async function take({ limiter, account }: Arena, rpm: number) {
-  account.spend(rpm);
-  return limiter.acquire(ask({ rpm }));
-}
+/** A balance that is larger than what the rebase of DynamoDB lets stand. */
+const LARGE_MILLI = 2 ** 50;
+/** Gains in a few seconds what no balance may reach. Its tokens are not looked at: its bucket is rebased. */
+const FAST = Limit.custom('fast', { capacity: 1e12, refillAmount: 1e12, refillPeriodMs: 1_000 });
 
 /** One way to write a bucket. */
-export interface WritePath {
+interface WritePath {
   readonly name: string;
-  /** Left out: every store has it. */
-  readonly store?: StoreName;
+  readonly path: Path;
   readonly run: (arena: Arena) => Promise<void>;
 }
 
-const WRITE_PATHS: readonly WritePath[] = [
-  { name: 'take', run: async (arena) => void (await take(arena, 20)) },
+/** Whether the store still has the bucket. */
+export async function isStored({ limiter }: Arena): Promise<boolean> {
+  return (await limiter.buckets.get(BUCKET)) !== null;
+}
+
+/**
+ * Moves the base because a balance has become large. On DynamoDB, only the base shows it: the rules, their version and the
+ * number of shards stay.
+ */
+export async function rebase(arena: Arena): Promise<void> {
+  const { limiter, account, image } = arena;
+  const limits = [...limitsOf(`rpm:${account.capacity}/min:60`, arena.options), FAST];
+  await limiter.config.setSystem({ limits });
+  await pass(arena, 1);
+  await limiter.acquire(ask({ fast: 1 }));
+  await pass(arena, 10);
+  await limiter.acquire(ask({ fast: 1e12 }));
+  const before = await image();
+  await pass(arena, 1);
+  await take(arena, 1);
+  const after = await image();
+  if (before === null || after === null) return;
+  const large = before.limits.find(({ limit }) => limit.name === 'fast');
+  expect(Number(large?.tokensMilli)).toBeLessThan(-LARGE_MILLI);
+  expect(after.baseMs).toBeGreaterThan(before.baseMs);
+  expect([after.version, after.shardCount]).toEqual([before.version, before.shardCount]);
+}
+
+export const WRITE_PATHS: readonly WritePath[] = [
+  { name: 'take', path: 'take', run: async (arena) => void (await take(arena, 20)) },
   {
     name: 'take from a full bucket',
+    path: 'full',
     run: async (arena) => {
       await take(arena, 20);
       await pass(arena, 600);
@@ -122,6 +60,7 @@ const WRITE_PATHS: readonly WritePath[] = [
   },
   {
     name: 'settle of the parameters',
+    path: 'settle',
     run: async (arena) => {
       await take(arena, 10);
       await arena.clock.advance(1_000);
@@ -132,7 +71,8 @@ const WRITE_PATHS: readonly WritePath[] = [
     },
   },
   {
-    name: 'rebase',
+    name: 'settle to a higher rate',
+    path: 'settle',
     run: async (arena) => {
       await take(arena, 40);
       await pass(arena, 1);
@@ -143,7 +83,16 @@ const WRITE_PATHS: readonly WritePath[] = [
     },
   },
   {
+    name: 'rebase of a large balance',
+    path: 'rebase',
+    run: async (arena) => {
+      await take(arena, 40);
+      await rebase(arena);
+    },
+  },
+  {
     name: 'debit into debt',
+    path: 'refund',
     run: async (arena) => {
       const lease = await take(arena, 20);
       await lease.adjust({ rpm: 60 });
@@ -153,6 +102,7 @@ const WRITE_PATHS: readonly WritePath[] = [
   },
   {
     name: 'refund',
+    path: 'refund',
     run: async (arena) => {
       const lease = await take(arena, 30);
       await lease.commit({ rpm: 12 });
@@ -161,6 +111,7 @@ const WRITE_PATHS: readonly WritePath[] = [
   },
   {
     name: 'extend',
+    path: 'extend',
     run: async ({ limiter, account }) => {
       const lease = await limiter.acquire(ask({ rpm: 9, slots: 1 }, { leaseTtlMs: 10_000 }));
       account.spend(9);
@@ -169,15 +120,17 @@ const WRITE_PATHS: readonly WritePath[] = [
   },
   {
     name: 'reclaim',
+    path: 'reclaim',
     run: async (arena) => {
-      await arena.limiter.acquire(ask({ rpm: 50, slots: 4 }, { leaseTtlMs: 10_000 }));
+      await arena.limiter.acquire(ask({ rpm: 50, slots: SLOTS }, { leaseTtlMs: 10_000 }));
       arena.account.spend(50);
       await pass(arena, 10);
-      await arena.limiter.acquire(ask({ slots: 4 }));
+      await arena.limiter.acquire(ask({ slots: SLOTS }));
     },
   },
   {
     name: 'reset',
+    path: 'reset',
     run: async (arena) => {
       await take(arena, 50);
       await arena.limiter.buckets.reset(BUCKET);
@@ -185,26 +138,42 @@ const WRITE_PATHS: readonly WritePath[] = [
     },
   },
   {
-    name: 'ttl',
+    name: 'ttl of a bucket that is deleted and created again',
+    path: 'ttl',
+    run: async (arena) => {
+      await take(arena, 50);
+      await arena.expire();
+      expect(await isStored(arena)).toBe(false);
+      arena.account.fill();
+      await take(arena, 10);
+    },
+  },
+  {
+    name: 'long idle time that deletes nothing',
+    path: 'ttl',
     run: async (arena) => {
       await take(arena, 50);
       await pass(arena, 90 * 86_400);
     },
   },
   {
-    name: 'memory eviction',
-    store: 'memory',
+    name: 'eviction that leaves a bucket in use, and removes it when it is idle',
+    path: 'eviction',
     run: async (arena) => {
       await take(arena, 50);
+      await pass(arena, 9);
+      await arena.evict();
+      expect(await isStored(arena)).toBe(true);
+      expect(await arena.limiter.available(BUCKET)).toMatchObject({ rpm: arena.account.tokens });
       await pass(arena, 600);
-      for (let other = 0; other < 50; other++) {
-        await arena.limiter.acquire(ask({ rpm: 1 }, { entityId: `other-${other}` }));
-      }
+      await arena.evict();
+      expect(await isStored(arena)).toBe(false);
+      await take(arena, 10);
     },
   },
   {
     name: 'split',
-    store: 'dynamodb',
+    path: 'split',
     run: async (arena) => {
       await take(arena, 1);
       await pass(arena, 600);
@@ -213,7 +182,7 @@ const WRITE_PATHS: readonly WritePath[] = [
   },
   {
     name: 'merge',
-    store: 'dynamodb',
+    path: 'merge',
     run: async (arena) => {
       await take(arena, 1);
       await pass(arena, 600);
@@ -225,8 +194,11 @@ const WRITE_PATHS: readonly WritePath[] = [
   },
 ];
 
-/** Each store with each path that it has. */
-export const CELLS: readonly (readonly [path: string, store: StoreName, run: WritePath['run']])[] = WRITE_PATHS.flatMap(
-  ({ name, store, run }) =>
-    STORES.filter((each) => store === undefined || store === each).map((each) => [name, each, run] as const),
+const CELLS = WRITE_PATHS.flatMap(({ name, path, run }) =>
+  STORES.filter((store) => hasPath(store, path)).map((store) => [name, store, run] as const),
 );
+
+/** Each store with each path that it has. The feature is named for the overview of all cells. */
+export function cellsOf(_feature: Exclude<Feature, 'pause' | 'portable'>): typeof CELLS {
+  return CELLS;
+}

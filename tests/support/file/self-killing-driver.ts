@@ -14,6 +14,7 @@ export async function loadSelfKillingDriver(killBefore: number): Promise<SqliteD
 function counting(database: SqliteDatabase, countStatement: () => void): SqliteDatabase {
   return {
     close: () => database.close(),
+    leave: () => database.leave(),
     exec: (sql) => {
       for (const statement of sql.split(';').filter((text) => text.trim() !== '')) {
         countStatement();

@@ -9,6 +9,7 @@ export async function loadWatchedDriver(onStatement: (sql: string) => void): Pro
 function watched(database: SqliteDatabase, onStatement: (sql: string) => void): SqliteDatabase {
   return {
     close: () => database.close(),
+    leave: () => database.leave(),
     exec: (sql) => {
       onStatement(sql);
       database.exec(sql);

@@ -13,7 +13,7 @@ export async function serveApp(app: RequestListener): Promise<AppServer> {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop: () => stopServer(server) };
 }
 
-async function stopServer(server: Server): Promise<void> {
+export async function stopServer(server: Server): Promise<void> {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
 }

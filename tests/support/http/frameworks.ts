@@ -2,34 +2,43 @@ import { serve } from '@hono/node-server';
 import express5, { type Request, type Response } from 'express';
 // @ts-expect-error express 4 has no types under this name; those of express 5 are near enough.
 import express4Untyped from 'express4';
-import Fastify, { type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { type Context, Hono } from 'hono';
 import Koa from 'koa';
 import type { AddressInfo } from 'node:net';
+import type { Limit } from '../../../src/index.js';
 import * as forExpress from '../../../src/integrations/http/express.js';
 import * as forFastify from '../../../src/integrations/http/fastify.js';
 import * as forFetch from '../../../src/integrations/http/fetch.js';
 import * as forHono from '../../../src/integrations/http/hono.js';
 import type { HttpLimitOptions } from '../../../src/integrations/http/admission.js';
+import * as forLambda from '../../../src/integrations/http/lambda.js';
 import * as forKoa from '../../../src/integrations/http/koa.js';
 import { type AppServer, serveApp } from './app-server.js';
+import { behindGateway, serveHttp2 } from './http2-gateway.js';
 
 /** How the route under test behaves. */
 export interface Route {
   readonly status?: number;
+  readonly reached?: () => void;
   /** Answers once this resolves. */
   readonly until?: Promise<unknown>;
   /** Fails instead of answering. */
-  readonly throws?: boolean;
+  readonly throws?: Error;
 }
 
-/** The options that make sense in every framework: none depends on the request but by its header fields. */
+type ReadField = (name: string) => string | undefined;
+type Maybe<T> = T | Promise<T>;
+type OfRequest<T> = (field: ReadField) => Maybe<T>;
+type Cost = number | Readonly<Record<string, number>>;
+
+/** The options that make sense in every framework: functions of the header fields of the request only. */
 export type SharedOptions = Omit<HttpLimitOptions<never>, 'key' | 'skip' | 'cost' | 'limits' | 'resource'> & {
-  readonly limits?: HttpLimitOptions<never>['limits'] & readonly unknown[];
-  readonly cost?: number;
-  readonly resource?: string;
-  readonly key?: (header: (name: string) => string | undefined) => string;
-  readonly skip?: (header: (name: string) => string | undefined) => boolean;
+  readonly limits?: readonly Limit[] | OfRequest<readonly Limit[]>;
+  readonly cost?: Cost | OfRequest<Cost>;
+  readonly resource?: string | OfRequest<string>;
+  readonly key?: OfRequest<string>;
+  readonly skip?: OfRequest<boolean>;
 };
 
 export interface Framework {
@@ -38,14 +47,16 @@ export interface Framework {
   start(options: readonly SharedOptions[], route: () => Route, proxies: 0 | 1): Promise<AppServer>;
 }
 
-type ReadHeader<R> = (request: R) => (name: string) => string | undefined;
+type ReadHeader<R> = (request: R) => ReadField;
 
-function optionsFor<R>({ key, skip, ...rest }: SharedOptions, read: ReadHeader<R>): HttpLimitOptions<R> {
-  return {
-    ...(rest as Omit<HttpLimitOptions<R>, 'key' | 'skip'>),
-    ...(key === undefined ? {} : { key: (request: R) => key(read(request)) }),
-    ...(skip === undefined ? {} : { skip: (request: R) => skip(read(request)) }),
-  };
+/** The functions among the options, as functions of the request of the framework. */
+function optionsFor<R>(options: SharedOptions, read: ReadHeader<R>): HttpLimitOptions<R> {
+  const ofRequest = (given: unknown): unknown =>
+    typeof given === 'function' ? (request: R) => (given as OfRequest<unknown>)(read(request)) : given;
+  const { key, skip, cost, limits, resource } = options;
+  const functional = Object.entries({ key, skip, cost, limits, resource }).filter(([, given]) => given !== undefined);
+  const own = Object.fromEntries(functional.map(([name, given]) => [name, ofRequest(given)]));
+  return { ...options, ...own } as HttpLimitOptions<R>;
 }
 
 function expressFramework(name: string, express: typeof express5): Framework {
@@ -72,8 +83,8 @@ function expressFramework(name: string, express: typeof express5): Framework {
   };
 }
 
-const koa: Framework = {
-  name: 'koa 3',
+const koaFramework = (name: string, serveKoa: (app: Koa) => Promise<AppServer>): Framework => ({
+  name,
   async start(limiters, route, proxies) {
     const app = new Koa({ proxy: proxies > 0, maxIpsCount: proxies });
     app.silent = true;
@@ -93,15 +104,26 @@ const koa: Framework = {
       context.status = await answer(route());
       context.body = 'ok';
     });
-    const handle = app.callback();
-    return serveApp((request, response) => void handle(request, response));
+    return serveKoa(app);
   },
-};
+});
 
-const fastify: Framework = {
-  name: 'fastify 5',
+const koa = koaFramework('koa 3', async (app) => {
+  const handle = app.callback();
+  return serveApp((request, response) => void handle(request, response));
+});
+
+const koaOverHttp2 = koaFramework('koa 3 over HTTP/2', async (app) => {
+  const handle = app.callback();
+  return serveHttp2((request, response) => void handle(request, response));
+});
+
+const fastifyFramework = (name: string, isHttp2: boolean): Framework => ({
+  name,
   async start(limiters, route, proxies) {
-    const app = Fastify({ trustProxy: (_address: string, hop: number) => hop < proxies });
+    const trustProxy = (_address: string, hop: number): boolean => hop < proxies;
+    // The types of fastify tell its two servers apart. For the limiter they are the same.
+    const app = isHttp2 ? (Fastify({ trustProxy, http2: true }) as never as FastifyInstance) : Fastify({ trustProxy });
     for (const options of limiters) {
       const read =
         ({ raw }: forFastify.FastifyRequestLike) =>
@@ -113,9 +135,11 @@ const fastify: Framework = {
       await reply.code(await answer(route())).send('ok');
     });
     await app.listen({ host: '127.0.0.1', port: 0 });
-    return { url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`, stop: () => app.close() };
+    const { port } = app.server.address() as AddressInfo;
+    const stop = (): Promise<void> => app.close();
+    return isHttp2 ? behindGateway(port, stop) : { url: `http://127.0.0.1:${port}`, stop };
   },
-};
+});
 
 const hono: Framework = {
   name: 'hono 4',
@@ -130,6 +154,55 @@ const hono: Framework = {
     return serveFetch(app.fetch);
   },
 };
+
+type LambdaHandler = (event: forLambda.LambdaHttpEvent) => Promise<forLambda.LambdaHttpResult>;
+type LambdaOptions = forLambda.LambdaLimitOptions<forLambda.LambdaHttpEvent>;
+
+/** A function behind a gateway that makes events as API Gateway does: of version 1 (REST), or of version 2, as function URLs. */
+function lambda(name: string, eventOf: (request: GatewayRequest) => forLambda.LambdaHttpEvent): Framework {
+  return {
+    name,
+    async start(limiters, route, proxies) {
+      let handler: LambdaHandler = async () => ({
+        statusCode: await answer(route()),
+        body: 'ok',
+      });
+      for (const options of limiters.toReversed()) {
+        const own = optionsFor<forLambda.LambdaHttpEvent>(
+          options,
+          ({ headers }) =>
+            (field) =>
+              headers?.[field],
+        );
+        const limited: LambdaOptions = { ...own, trustedProxies: proxies };
+        handler = forLambda.withRateLimit(handler, limited);
+      }
+      return serveApp((request, response) => {
+        const sourceIp = request.socket.remoteAddress ?? '';
+        const forwarded = [header(request.headers['x-forwarded-for']), sourceIp].filter((one) => one !== undefined);
+        const received = Object.entries(request.headers).map(([field, value]) => [field, header(value)] as const);
+        const headers = { ...Object.fromEntries(received), 'x-forwarded-for': forwarded.join(', ') };
+        void invoke(handler, eventOf({ sourceIp, headers })).then(({ statusCode, headers: fields = {}, body }) => {
+          for (const [field, value] of Object.entries(fields)) response.setHeader(field, String(value));
+          return response.writeHead(statusCode ?? 200).end(body);
+        });
+      });
+    },
+  };
+}
+
+async function invoke(handler: LambdaHandler, event: forLambda.LambdaHttpEvent): Promise<forLambda.LambdaHttpResult> {
+  try {
+    return await handler(event);
+  } catch (error) {
+    return { statusCode: 500, body: (error as Error).message };
+  }
+}
+
+interface GatewayRequest {
+  readonly sourceIp: string;
+  readonly headers: NonNullable<forLambda.LambdaHttpEvent['headers']>;
+}
 
 /** Handlers of the fetch kind, as Next.js, Deno, Bun and workers have them, on a real socket. */
 const fetchHandlers: Framework = {
@@ -168,9 +241,10 @@ async function serveFetch(fetch: (request: globalThis.Request, env?: never) => u
   };
 }
 
-async function answer({ status = 200, until, throws = false }: Route): Promise<number> {
+async function answer({ status = 200, reached, until, throws }: Route): Promise<number> {
+  reached?.();
   await until;
-  if (throws) throw new Error('the route failed');
+  if (throws !== undefined) throw throws;
   return status;
 }
 
@@ -181,8 +255,18 @@ function header(value: string | string[] | undefined): string | undefined {
 export const frameworks: readonly Framework[] = [
   expressFramework('express 4', express4Untyped),
   expressFramework('express 5', express5),
-  fastify,
+  fastifyFramework('fastify 5', false),
+  fastifyFramework('fastify 5 over HTTP/2', true),
   koa,
+  koaOverHttp2,
   hono,
   fetchHandlers,
+  lambda('Lambda, event of version 1', ({ sourceIp, headers }) => ({
+    headers,
+    requestContext: { identity: { sourceIp } },
+  })),
+  lambda('Lambda, event of version 2', ({ sourceIp, headers }) => ({
+    headers,
+    requestContext: { http: { sourceIp } },
+  })),
 ];

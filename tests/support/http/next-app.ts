@@ -18,6 +18,8 @@ const PATHS: Readonly<Record<keyof typeof routes, string>> = {
   several: 'several',
   items: 'items/[id]',
   streams: 'streams',
+  late: 'late',
+  thrown: 'thrown',
   blocked: 'blocked',
   allowed: 'allowed',
 };

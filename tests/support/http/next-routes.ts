@@ -2,9 +2,13 @@
 import { Limit, memory, RateLimiter } from 'headgate';
 import { withRateLimit } from 'headgate/next';
 import { outage } from 'headgate/testing';
+// @ts-expect-error Next.js is installed where the app is built.
+import { notFound as notFoundOfNext, redirect as redirectOfNext } from 'next/navigation';
 
 const limiter = new RateLimiter('memory:');
 const TWO_A_DAY = [Limit.perDay('requests', 2)];
+const redirect = redirectOfNext as (path: string) => never;
+const notFound = notFoundOfNext as () => never;
 const userOf = ({ headers }: Request): string => headers.get('x-user') ?? 'anonymous';
 
 export const users = withRateLimit(async () => new Response('ok'), {
@@ -65,6 +69,26 @@ export const streams = withRateLimit(
     return new Response(body);
   },
   { limiter, resource: 'streams', limits: [Limit.concurrent('slots', 1)], key: userOf },
+);
+
+/** Answers after its client has left, with a text or with a stream. */
+export const late = withRateLimit(
+  async (request: Request) => {
+    const { signal, url } = request;
+    const { searchParams } = new URL(url);
+    if (searchParams.has('now')) return new Response('ok');
+    while (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 5));
+    const pull = (made: ReadableStreamDefaultController<Uint8Array>): void => made.enqueue(new Uint8Array(9));
+    return new Response(searchParams.has('stream') ? new ReadableStream({ pull }) : 'ok');
+  },
+  { limiter, resource: 'late', limits: [Limit.concurrent('slots', 2)], key: userOf },
+);
+
+/** Ends by what `redirect` or `notFound` of Next.js throw. */
+export const thrown = withRateLimit(
+  async (request: Request): Promise<Response> =>
+    new URL(request.url).searchParams.has('missing') ? notFound() : redirect('/api/users'),
+  { limiter, resource: 'thrown', limits: TWO_A_DAY, key: userOf, skipFailedRequests: true },
 );
 
 const store = outage(memory());

@@ -3,12 +3,15 @@ import type { Clock } from '../../../src/clock.js';
 import { Limit } from '../../../src/core/limit.js';
 import { limitFetch, type LimitedFetch, type LimitFetchOptions } from '../../../src/integrations/llm/index.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
+import { renderEvent, streamedAnswer } from '../../../src/testing/provider/answers.js';
 import { type Provider, type ProviderOptions, startProvider, wordsIn } from '../../../src/testing/provider/index.js';
 
 const CAPACITY = 1_000_000;
 export const SLOTS = 50;
 export const ENTITY = 'team';
 export const MODEL = 'test-model';
+/** A secret that must be in no output. */
+export const KEY = 'sk-live-4f7a9c-do-not-print';
 
 export const LIMITS = [Limit.perDay('rpm', CAPACITY), Limit.perDay('tpm', CAPACITY), Limit.concurrent('slots', SLOTS)];
 
@@ -73,6 +76,43 @@ export async function consumedOf(limiter: RateLimiter, entityId: string, resourc
 
 export type Api = 'chat' | 'responses' | 'anthropic' | 'google';
 export const APIS: readonly Api[] = ['chat', 'responses', 'anthropic', 'google'];
+
+/** The names of the APIs in the simulated provider. */
+const PROVIDER_APIS = {
+  chat: 'openai-chat',
+  responses: 'openai-responses',
+  anthropic: 'anthropic',
+  google: 'google',
+} as const;
+
+/** The events of a streamed answer, without a server: as many of `text` as tokens, and those that end it. */
+export function eventsOf(api: Api, tokens: number, text: string) {
+  const asked = {
+    model: MODEL,
+    stream: true,
+    inputTokens: 3,
+    maxOutputTokens: null,
+    includesUsage: true,
+    callId: null,
+  };
+  const { before, token, after } = streamedAnswer({ ...asked, api: PROVIDER_APIS[api] }, tokens);
+  const piece = renderEvent(token).replaceAll('word ', text);
+  const begun = [...before.map(renderEvent), ...Array.from({ length: tokens }, () => piece)];
+  return { begun, ends: after.map(renderEvent) };
+}
+
+/** An answer whose events are made as they are read. `onPull`: called for each of them. */
+export function streamOf(events: readonly string[], onPull: () => void = () => {}): Response {
+  const left = events.values();
+  const pull = (made: ReadableStreamDefaultController<Uint8Array>): void => {
+    const { value } = left.next();
+    if (value === undefined) made.close();
+    else made.enqueue(new TextEncoder().encode(value));
+    onPull();
+  };
+  const body = new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 });
+  return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+}
 
 /** The arguments of a `fetch` that calls the model with a prompt. */
 export function callOf(api: Api, url: string, { prompt = 'one two three', max = 40, stream = false } = {}) {

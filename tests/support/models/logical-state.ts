@@ -13,7 +13,8 @@ export async function objectsOf(backend: Backend): Promise<Map<string, Fields>> 
   const levels = await backend.config.all(CALL, EVERYTHING);
   return new Map([
     ...records.items.map(
-      (record) => [buildManagedKey({ kind: 'record', entityId: record.id }), fieldsOfRecord(record)] as const,
+      (record) =>
+        [buildManagedKey({ kind: 'record', entityId: record.id }), fieldsOfRecord(record, Date.now())] as const,
     ),
     ...levels.items.map(({ level, config }) => {
       const sorted = { ...config, limits: config.limits?.toSorted((a, b) => (a.name < b.name ? -1 : 1)) ?? null };

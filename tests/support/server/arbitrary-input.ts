@@ -1,6 +1,7 @@
 import { toJsonSchema } from '@valibot/to-json-schema';
 import fc from 'fast-check';
 import type { GenericSchema } from 'valibot';
+import { stringify } from 'yaml';
 
 interface JsonSchema {
   readonly type?: string | readonly string[];
@@ -27,22 +28,71 @@ function mostly(valid: readonly unknown[], invalid: readonly unknown[]): fc.Arbi
   );
 }
 
+/** Longer than a sort key of DynamoDB may be, and short enough for the path of a request. */
+const LONG = 'x'.repeat(4_000);
+
+const limitsFile = fc.record(
+  {
+    namespace: mostly(['default'], ['other', 7]),
+    system: fc.record({ limits: mostly([['rpm:5/min'], []], [['x'], 'rpm:5/min']) }),
+    entities: fc.dictionary(
+      fc.constantFrom('user-1', 'acme', 'a b'),
+      mostly([{}, { metadata: { a: [1] } }, { parent: 'proj-1' }], [{ parent: 'nobody' }, null]),
+      { maxKeys: 2 },
+    ),
+  },
+  { requiredKeys: ['namespace'] },
+);
+
+/** Mostly no limits file, and often nested: deeper than a function that calls itself for each level can follow. */
+const yamlText = fc
+  .tuple(
+    fc.constantFrom('', 'namespace: default\n', 'namespace: default\nsystem: '),
+    fc.array(
+      fc.tuple(
+        fc.constantFrom(
+          '[',
+          ']',
+          '{',
+          '}',
+          '- ',
+          '? ',
+          'a: ',
+          '{a: ',
+          '[{',
+          ': ',
+          '&a ',
+          '*a ',
+          '!x ',
+          '"',
+          "'",
+          '\n',
+          ' ',
+          '|\n',
+        ),
+        fc.constantFrom(1, 1, 2, 90, 3_000),
+      ),
+      { maxLength: 6 },
+    ),
+  )
+  .map(([head, parts]) => head + parts.map(([part, count]) => part.repeat(count)).join(''));
+
 /** Values that reach the handlers, by the name of the field. Some of them are not legal for the library. */
 const BY_NAME: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
-  entityId: mostly(['user-1', 'user-2', 'proj-1'], ['a b', '$x', '']),
+  entityId: mostly(['user-1', 'user-2', 'proj-1'], ['a b', '$x', '', '..', LONG]),
   parentId: mostly(['proj-1', 'user-1'], ['nobody', null]),
   id: mostly(['proj-1', 'proj-1', 'proj-1', 'user-1', 'new-1', LEASES[0], LEASES[1]], ['#', 'x'.repeat(300)]),
-  name: mostly(['default', 'other', 'acme', 'gone'], ['a b', 'Production']),
-  resource: mostly(['gpt-4', 'gpt-5'], ['a~b', '_x', '']),
+  name: mostly(['default', 'other', 'acme', 'gone'], ['a b', 'Production', LONG]),
+  resource: mostly(['gpt-4', 'gpt-5'], ['a~b', '_x', '', LONG]),
   limits: fc.array(
     mostly(['rpm:10/min', 'tpm:1000/min:5000', 'slots:2/concurrent', 'tpm:unlimited'], ['rpm:5', 'rpm:1/min', 'x']),
     { maxLength: 3 },
   ),
-  from: mostly(['2026-01-01T00:00:00.000Z'], ['yesterday']),
+  from: mostly(['2026-01-01T00:00:00.000Z'], ['yesterday', '2026-02-31T00:00:00Z']),
   to: mostly(['2027-01-01T00:00:00.000Z'], ['2026']),
   until: mostly(['2099-01-01T00:00:00.000Z', '2026-01-01T00:00:00Z'], ['soon']),
   forMs: mostly([1, 60_000], [0, 1e15]),
-  after: mostly(['user-1'], ['', 'x']),
+  after: mostly(['user-1'], ['', 'x', 'a b c', '\u{1f600}', '\u0000', LONG]),
   limit: mostly(['1', '1000'], ['0', '5000', 'many']),
   namespace: mostly(['default'], ['other']),
   leaseTtlMs: mostly([5_000, 60_000], [1, 0.5]),
@@ -50,11 +100,19 @@ const BY_NAME: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   timeoutMs: mostly([0, 1, 5], [-1]),
   maxWaiting: mostly([0, 5], [-1]),
   version: mostly([1, 2], [0, 0.5]),
-  token: mostly(LEASES, ['', 'hgl1.x.y']),
-  operationId: mostly(['once', 'twice'], ['', 'a b']),
-  priority: mostly(['low', 'high'], ['', 'a b']),
+  token: mostly(LEASES, ['', 'hgl1.x.y', LONG]),
+  operationId: mostly(['once', 'twice'], ['', 'a b', LONG]),
+  priority: mostly(['low', 'high'], ['', 'a b', LONG]),
   onUnavailable: mostly(['block', 'allow', 'local'], ['none']),
-  metadata: mostly([{}, { tier: 'gold' }, { a: [{ b: null }] }], [[], { a: 1n.toString() }, 'text']),
+  metadata: mostly(
+    [{}, { tier: 'gold' }, { a: [{ b: null }] }],
+    [[], { a: 1n.toString() }, 'text', { a: LONG.repeat(100) }],
+  ),
+  text: fc.oneof(
+    limitsFile.map((file) => JSON.stringify(file)),
+    limitsFile.map(stringify),
+    yamlText,
+  ),
   consume: amountsOf(0),
   amounts: amountsOf(0),
 };
@@ -93,7 +151,7 @@ function arbitraryOf(schema: JsonSchema, name = ''): fc.Arbitrary<unknown> {
     case 'number':
       return fc.oneof(fc.integer({ min: schema.minimum ?? -5, max: Math.min(schema.maximum ?? 50, 50) }), fc.double());
     case 'string':
-      return fc.oneof(fc.string({ maxLength: 20 }), fc.constantFrom('user-1', 'gpt-4', 'true'));
+      return fc.oneof(fc.string({ maxLength: 20 }), fc.constantFrom('user-1', 'gpt-4', 'true', LONG));
     case undefined:
     default:
       return fc.jsonValue();

@@ -1,4 +1,5 @@
 import { HeadgateClient, type RemoteDecision, type RemoteRequest } from '../../../src/client/client.js';
+import { type ProblemBody, RemoteError } from '../../../src/client/http.js';
 import type { RemoteLease } from '../../../src/client/remote-lease.js';
 import { ValidationError } from '../../../src/core/errors.js';
 import { memory } from '../../../src/index.js';
@@ -29,7 +30,16 @@ function behindClient(limiter: RateLimiter, namespace: string, asks: Asks): Rate
   const client = new HeadgateClient('http://headgate.test', { fetch: fetching });
   const asked = (request: RemoteRequest): RemoteRequest =>
     asks === 'portable' ? { portable: true, ...request } : request;
+  // The client has no charges: its size is spent. These calls reach the operations of the server without it.
+  const post = async (operation: 'charge' | 'credit', request: unknown): Promise<void> => {
+    const headers = { 'headgate-namespace': namespace };
+    const url = `http://headgate.test/v1/${operation}`;
+    const response = await server.fetch(new Request(url, { method: 'POST', headers, body: JSON.stringify(request) }));
+    if (!response.ok) throw new RemoteError((await response.json()) as ProblemBody);
+  };
   const remote = {
+    charge: async (request: unknown) => post('charge', request),
+    credit: async (request: unknown) => post('credit', request),
     tryAcquire: async (request: RemoteRequest) => withTokenMethod(await client.tryAcquire(asked(request))),
     acquire: async (request: RemoteRequest) => likeLease(await client.acquire(asked(request))),
     run: client.run.bind(client),

@@ -12,13 +12,15 @@ export interface ServeProcess {
   readonly ended: Promise<number | string>;
 }
 
-/** Starts `headgate serve` on a free port of this machine. Resolves when it listens. */
+/** Starts `headgate serve` on a free port of this machine, in the folder `cwd`. Resolves when it listens. */
 export async function startServe(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
+  cwd?: string,
 ): Promise<ServeProcess> {
   const child = spawn(process.execPath, [BUILT, 'serve', '--port', '0', '--json', ...args], {
     env: { ...process.env, ...env },
+    cwd,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const ended = new Promise<number | string>((resolve) => {

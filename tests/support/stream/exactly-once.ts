@@ -107,7 +107,7 @@ function copyOf(records: readonly unknown[], from: string, to: string): readonly
 
 /**
  * A reader that gets records twice, repeats from a failed record, repeats a batch in two halves as if its answer was
- * lost, and sometimes restarts from its last checkpoint.
+ * lost, sometimes restarts from its last checkpoint, and reads the second half of all records again.
  */
 class ShakyReader {
   readonly #tools: BatchTools;
@@ -132,6 +132,9 @@ class ShakyReader {
         done = checkpoint;
       }
     }
+    const half = records.length >> 1;
+    for (let done = half; done < records.length;) done += await this.#handle(records.slice(done, done + MAX_PER_BATCH));
+    this.repeated += records.length - half;
   }
 
   /** Returns how many records from the start of the batch are done. */

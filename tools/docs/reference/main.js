@@ -18,6 +18,7 @@ const OTHER_PAGES = [
   ['[Errors](errors.md)', 'every code: HTTP status, exit code, meaning, what to do'],
   ['[Environment variables](environment.md)', 'every variable that is read'],
   ['[The HTTP API](http.md)', 'the routes of `headgate serve`'],
+  ['[The JSON of the command line](cli-json.md)', 'what each command prints with `--json`'],
 ];
 
 const entries = readEntries();

@@ -1,3 +1,5 @@
+import { inWrittenOrder } from './word-order.js';
+
 /** The TypeScript text of a type of TypeDoc's model, on one line: the formatter breaks it. */
 export function printType(type) {
   if (type === undefined) return 'unknown';
@@ -19,8 +21,14 @@ const PRINTERS = {
   rest: (type) => `...${inParentheses(type.elementType)}`,
   tuple: (type) => `[${type.elements.map(printType).join(', ')}]`,
   typeOperator: (type) => `${type.operator} ${inParentheses(type.target)}`,
-  union: (type) => type.types.map(inParentheses).join(' | '),
+  union: (type) => inStableOrder(type.types).map(inParentheses).join(' | '),
 };
+
+function inStableOrder(types) {
+  if (!types.every(({ type, value }) => type === 'literal' && typeof value === 'string')) return types;
+  const words = inWrittenOrder(types.map(({ value }) => value));
+  return types.toSorted((a, b) => words.indexOf(a.value) - words.indexOf(b.value));
+}
 
 const COMPOUND = new Set(['union', 'intersection', 'conditional', 'typeOperator']);
 

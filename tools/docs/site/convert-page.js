@@ -1,13 +1,19 @@
 import { posix } from 'node:path';
 import { sitePath } from './site-path.js';
 
+/** The text of a link may have brackets, and an image with its address. */
+const LINK = /\[((?:[^\][]|\[[^\]]*\](?:\([^)\s]+\))?)*)\]\(([^)\s]+)\)/g;
+
 /**
  * The text of a page for the site: links lead to pages of the site, comments are removed. A link to a file that the site
- * does not have, such as a source file, becomes its text. `exists` tells whether the project has a file.
+ * does not have, such as a source file, becomes its text. An `<img>` becomes an image of markdown, because the site shows
+ * no HTML of pages. `exists` tells whether the project has a file.
  */
 export function convertPage(file, text, exists) {
   const target = sitePath(file);
-  const link = (whole, label, href) => {
+  const link = (whole, shown, href) => {
+    // The text of a link may be an image.
+    const label = shown.replaceAll(LINK, link);
     if (/^(?:[a-z]+:|#)/.test(href)) return whole;
     const [path, anchor] = href.split('#');
     const meant = posix.join(posix.dirname(file), path);
@@ -23,7 +29,10 @@ export function convertPage(file, text, exists) {
     .map((part, at) =>
       at % 2 === 1
         ? part
-        : part.replaceAll(/<!--[^]*?-->\n*/g, '').replaceAll(/\[((?:[^\][]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g, link),
+        : part
+            .replaceAll(/<!--[^]*?-->\n*/g, '')
+            .replaceAll(/<img [^>]*src="([^"]+)" alt="([^"]*)">/g, '![$2]($1)')
+            .replaceAll(LINK, link),
     )
     .join('');
 }

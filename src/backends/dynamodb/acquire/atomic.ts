@@ -3,18 +3,18 @@ import { type Amount, amountOf, askOf } from '../../../core/bucket/decide.js';
 import { leastOf, withAmount } from '../../../core/bucket/at-most.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
-import { newBucketImage } from '../bucket/new-bucket.js';
+import { MAX_WRITES_AT_ONCE } from '../bucket/executor.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import type { AskEntry } from '../bucket/group/entries.js';
-import { buildCreate } from '../bucket/writes/create.js';
-import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
-import { applyShardWrite, buildShardWrite } from '../bucket/shard-write.js';
-import { planGroup, setShadowsAside } from '../bucket/group/plan-group.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
+import { setShadowsAside } from '../bucket/group/plan-group.js';
 import { readLocation } from '../bucket/grant-location.js';
 import { revocationOfGrant } from '../bucket/group/revocation.js';
 import type { Shard } from './shard.js';
-import { type LevelOutcome, partialAsk, takeLevel } from './take-level.js';
+import { type LevelOutcome, partialAsk } from './take-across.js';
+import { takeLevel } from './take-level.js';
+import { planInTransaction } from './transaction-write.js';
 
 interface AtomicAsking {
   readonly call: Call;
@@ -33,9 +33,6 @@ interface Part {
   /** The shadows that the dry run found short, with the amounts that are counted. */
   readonly untaken: readonly Amount[];
 }
-
-/** DynamoDB's limit for the actions of one transaction. */
-const MAX_ITEMS = 100;
 
 /**
  * Takes from all levels in one transaction, so that even a crash cannot leave one level taken without the others. First
@@ -82,9 +79,9 @@ async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): P
     if (cut !== null && !cut.isTaken) continue;
     const parts = outcomes.flatMap((outcome, at) => partsOf(asking.levels[at], outcome));
     // The shards do not fit into one transaction until some of them merge.
-    if (parts.length > MAX_ITEMS) return [{ kind: 'contended' }];
+    if (parts.length > MAX_WRITES_AT_ONCE) return [{ kind: 'contended' }];
     const writeId = createWriteId(call.nowMs, executor.random);
-    const writes: RecordWrite[] = [];
+    const writes: PartWrite[] = [];
     const obstacles = new Set<'id-taken' | 'changed'>();
     for (const part of parts) {
       const write = writeOf(asking, part, writeId, isAside);
@@ -97,13 +94,16 @@ async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): P
       if (attempt >= maxRetries) return [{ kind: 'contended' }];
       continue;
     }
-    const revocations = parts.flatMap((part) => revocationIn(asking, part));
-    const answer = await executor.writeAll(writes, deadline);
+    const revocations = parts.flatMap((part, at) => revocationIn(asking, part, writes[at]?.holderText ?? null));
+    const answer = await executor.writeAll(
+      writes.map(({ write }) => write),
+      deadline,
+    );
     if (answer.kind === 'no-answer') doubts.push(...revocations);
     // A transaction returns no images, so the cached ones are stale.
     for (const { shard } of parts) shard.forget();
     if (answer.kind === 'written') return outcomes;
-    if (answer.kind === 'no-answer' && (await hasLanded(parts, writeId, asking))) return outcomes;
+    if (answer.kind === 'no-answer' && (await hasLanded(parts, writes, writeId, asking))) return outcomes;
     if (answer.kind === 'failed') throw answer.error;
     // Nothing was written, so the next attempt may take another amount. After a lost answer it must not: its holders
     // would not show which amount was taken.
@@ -193,53 +193,54 @@ function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: Lev
   });
 }
 
+type PartWrite = Extract<ReturnType<typeof planInTransaction>, { readonly kind: 'write' }>;
+
 function writeOf(
   { call, leaseId }: AtomicAsking,
   { level, shard, counts, untaken }: Part,
   writeId: string,
   shadowsAside: boolean,
-): RecordWrite | 'id-taken' | 'changed' {
-  const { namespaceId: ns, nowMs } = call;
-  const image = shard.image ?? newBucketImage(shard.key, level, nowMs);
-  const lifeFactor = tuningOf(call).bucketLifeFactor;
-  const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts, passesShadows: true };
-  const entry = shadowsAside ? { ...ask, shadowsAside } : ask;
-  const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
-  const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
-  if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';
+): PartWrite | 'id-taken' | 'changed' {
+  const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, passesShadows: true };
+  const planned = planInTransaction(call, shard, shadowsAside ? { ...ask, shadowsAside } : ask, writeId);
+  const result = planned.kind === 'changed' ? null : planned.result;
+  if (result?.kind === 'id-taken') return 'id-taken';
+  if (planned.kind !== 'write' || result?.kind !== 'granted') return 'changed';
   // The lease gives back what the dry run says that it took.
   const isAsPlanned = result.answer.verdicts.every(
     ({ limit, waitMs }) => (waitMs !== 0) === (amountOf(untaken, limit.name) !== undefined),
   );
-  if (!isAsPlanned) return 'changed';
-  if (shard.image !== null) return buildShardWrite(ns, image, plan.write, { own: writeId, unanswered: [] });
-  // Only shard 0 is ever created. Any other shard that is absent was merged after the dry run.
-  if (shard.number > 0) return 'changed';
-  return buildCreate(ns, { ...applyShardWrite(image, plan.write, writeId), writeUnits: 2 });
+  return isAsPlanned ? planned : 'changed';
 }
 
 /**
  * Functions that undo a part if the transaction gets no answer. None without a holder, because nothing would show
  * whether the part was taken.
  */
-function revocationIn({ call, leaseId }: AtomicAsking, part: Part): (() => void)[] {
+function revocationIn({ call, leaseId }: AtomicAsking, part: Part, holderText: string | null): (() => void)[] {
   const { level, bucket, shard, counts, untaken } = part;
-  if (level.holder === null) return [];
+  if (holderText === null) return [];
   const rates = level.asks
     .filter(({ name }) => amountOf(untaken, name) === undefined)
     .filter(({ name }) => level.limits.some((limit) => limit.name === name && isConsumed(limit.kind)))
     .map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
-  const revocation = { ...revocationOfGrant(ask, rates, untaken), fences: shard.image?.baseMs ?? null };
+  const revocation = { ...revocationOfGrant(ask, rates, untaken), fences: shard.image?.baseMs ?? null, holderText };
   return [() => bucket.revoke(shard.number, revocation, tuningOf(call))];
 }
 
 /** After a lost answer: the write id or the holder of the lease shows whether the transaction landed. */
-async function hasLanded(parts: readonly Part[], writeId: string, asking: AtomicAsking): Promise<boolean> {
-  const { call, deadline, leaseId } = asking;
-  for (const { shard } of parts) {
+async function hasLanded(
+  parts: readonly Part[],
+  writes: readonly PartWrite[],
+  writeId: string,
+  { call, deadline, leaseId }: AtomicAsking,
+): Promise<boolean> {
+  for (const [at, { shard }] of parts.entries()) {
     const image = await shard.read(call.nowMs, deadline);
-    if (image?.writeId === writeId || (leaseId !== null && image?.holders.has(leaseId) === true)) return true;
+    if (image?.writeId === writeId) return true;
+    const text = writes[at]?.holderText ?? null;
+    if (text !== null && image?.holders.get(leaseId ?? '')?.text === text) return true;
   }
   return false;
 }

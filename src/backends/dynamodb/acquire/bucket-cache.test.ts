@@ -11,7 +11,7 @@ const open = (): ((entity: number) => ReturnType<BucketCache['of']>) => {
   return (entity) => cache.of('n', `user-${entity}`, 'gpt-4');
 };
 
-test('beyond its bound the cache evicts the buckets that were used least recently, in their order', () => {
+test('beyond its bound the cache evicts the oldest buckets that were not used again, in their order', () => {
   const of = open();
   const first = Array.from({ length: BOUND }, (_, entity) => of(entity));
   // Used again, so that the next eviction takes the second bucket.
@@ -40,4 +40,21 @@ test('a cache whose buckets all have a write under way evicts none', () => {
   const first = Array.from({ length: BOUND }, (_, entity) => busy(entity));
   busy(BOUND);
   expect(of(0)).toBe(first[0]);
+});
+
+test('a bucket that is used once in each round of evictions is never evicted, and one that is not used any more is', () => {
+  const of = open();
+  const [busy, left] = [of(0), of(1)];
+  of(1);
+  for (let entity = 2; entity < 3 * BOUND; entity++) {
+    of(entity);
+    if (entity % (BOUND / 2) === 0) expect(of(0)).toBe(busy);
+  }
+  expect(of(1)).not.toBe(left);
+});
+
+test('a new bucket is not the one that is evicted for it, also when all others have a write under way', () => {
+  const of = open();
+  for (let entity = 0; entity < BOUND; entity++) Object.defineProperty(of(entity), 'busy', { value: true });
+  expect(of(BOUND)).toBe(of(BOUND));
 });

@@ -5,7 +5,7 @@ import type { ChangeEntry, Entry, ResultOf } from '../bucket/group/entries.js';
 import { DEFAULT_LIFE_FACTOR } from '../bucket/shard-write.js';
 import type { BucketRef, Executor } from '../bucket/executor.js';
 import { LargestAsks, type PressureOptions } from '../bucket/pressure.js';
-import { revocationOf } from '../bucket/group/revocation.js';
+import { revocationsOf } from '../bucket/group/revocation.js';
 import type { Deadline } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import { Revocations } from './revocations.js';
@@ -23,6 +23,25 @@ export interface Submitted<E extends Entry> {
   readonly shard: Shard;
 }
 
+/** An entry, and how long its caller awaits the result. */
+export interface ShardRequest<E extends Entry> {
+  readonly entry: E;
+  readonly deadline: Deadline;
+  readonly tuning: Tuning;
+  readonly signal?: AbortSignal | undefined;
+}
+
+function asItIs<T>(submitted: T): T {
+  return submitted;
+}
+
+const ID_TAKEN = { kind: 'id-taken' } as const;
+
+/** The parent shard may have the holder of an earlier part, under the same id: it would prove, or revoke, the wrong part. */
+function isLaterPart(entry: Entry): boolean {
+  return entry.kind === 'ask' && !entry.counts && entry.level.holder !== null;
+}
+
 /** The shards of one bucket, as far as this process knows them. */
 export class BucketShards {
   readonly executor: Executor;
@@ -35,6 +54,8 @@ export class BucketShards {
   readonly #missing = new Set<number>();
   /** When the bucket last refused an ask of a cascade. null: it has had room since. */
   refusedAtMs: EpochMs | null = null;
+  /** Whether it was looked up again since it was cached, or since an eviction spared it. Its cache uses this. */
+  wasUsed = false;
 
   constructor(
     executor: Executor,
@@ -98,14 +119,7 @@ export class BucketShards {
     tuning: Tuning,
     signal?: AbortSignal,
   ): Awaitable<Submitted<E>> {
-    const shard = this.shard(wanted);
-    const result = shard.submit(entry, deadline, tuning, signal);
-    if (!(result instanceof Promise)) return { result: result as ResultOf<E>, shard };
-    return result.then((late) => {
-      if (late.kind !== 'no-shard' || shard.number === 0) return { result: late as ResultOf<E>, shard };
-      this.noteMissing(shard.number);
-      return this.submit(wanted, entry, deadline, tuning, signal);
-    });
+    return submitAnd(this, wanted, { entry, deadline, tuning, signal }, asItIs);
   }
 
   /** Reads a shard, or the existing shard that contains its share. null: there is no bucket. */
@@ -164,24 +178,57 @@ export class BucketShards {
   }
 
   #open(number: number): Shard {
-    return new Shard(this.executor, { ...this.#key, shard: number }, this.#options, (of, ask, doubt, tuning) =>
-      this.revoke(of, revocationOf(ask, doubt), tuning),
-    );
+    return new Shard(this.executor, { ...this.#key, shard: number }, this.#options, (of, ask, doubt, tuning) => {
+      for (const revocation of revocationsOf(ask, doubt)) this.revoke(of, revocation, tuning);
+    });
   }
 }
 
-/** The number of cached buckets. Beyond it the least recently used bucket is evicted. */
+/** As `submit`. `conclude` gets what the store has answered: one promise less than a `then` for each ask of a hot group. */
+export function submitAnd<E extends Entry, T>(
+  bucket: BucketShards,
+  wanted: number,
+  request: ShardRequest<E>,
+  conclude: (submitted: Submitted<E>) => Awaitable<T>,
+): Submitted<E> | Promise<T> {
+  const { entry, deadline, tuning, signal } = request;
+  const shard = bucket.shard(wanted);
+  const result = shard.submit(entry, deadline, tuning, signal);
+  if (!(result instanceof Promise)) return { result: result as ResultOf<E>, shard };
+  return result.then((late): Awaitable<T> => {
+    if (late.kind !== 'no-shard' || shard.number === 0) return conclude({ result: late as ResultOf<E>, shard });
+    bucket.noteMissing(shard.number);
+    if (isLaterPart(entry)) return conclude({ result: ID_TAKEN as ResultOf<E>, shard });
+    const again = submitAnd(bucket, wanted, request, conclude);
+    return again instanceof Promise ? again : conclude(again);
+  });
+}
+
+interface Latest {
+  ns: string;
+  entityId: string;
+  resource: string;
+  bucket: BucketShards | null;
+}
+
+/** The number of cached buckets. Beyond it a bucket that was not used lately is evicted. */
 const MAX_BUCKETS = 20_000;
 
-/** The buckets that this process has cached. Bounded, because there may be one for every user. */
+/**
+ * The buckets that this process has cached. Bounded, because there may be one for every user. A look-up only sets a flag,
+ * and an eviction gives each bucket with the flag a second chance. Were a look-up to move its entry to the end of the map,
+ * V8 would make a new table every few thousand look-ups, and the iterator below would keep all of them in memory until the
+ * next eviction.
+ */
 export class BucketCache {
   readonly #executorOf: (ns: string) => Executor;
   readonly #pressure: PressureOptions;
   readonly #revocations: Revocations;
-  /** Least recently used first. */
   readonly #known = new Map<string, BucketShards>();
-  /** Where the last eviction stopped. A new iteration would first skip the gaps of all deleted entries. */
-  #oldest = this.#known.entries();
+  /** The bucket that was looked up last: the callers of a hot bucket build no key. */
+  readonly #latest: Latest = { ns: '', entityId: '', resource: '', bucket: null };
+  /** The next entry to evict. A new iteration would first skip the gaps of all deleted entries. */
+  readonly #oldest = this.#known.entries();
 
   constructor(executorOf: (ns: string) => Executor, random: () => number, pressure: PressureOptions) {
     this.#executorOf = executorOf;
@@ -200,19 +247,29 @@ export class BucketCache {
   }
 
   of(ns: string, entityId: string, resource: string): BucketShards {
+    const latest = this.#latest;
+    const isLatest = latest.entityId === entityId && latest.resource === resource && latest.ns === ns;
+    if (isLatest && latest.bucket !== null) {
+      latest.bucket.wasUsed = true;
+      return latest.bucket;
+    }
+    latest.ns = ns;
+    latest.entityId = entityId;
+    latest.resource = resource;
+    return (latest.bucket = this.#find(ns, entityId, resource));
+  }
+
+  #find(ns: string, entityId: string, resource: string): BucketShards {
     const key = `${ns}/${entityId}#${resource}`;
     const known = this.#known.get(key);
     if (known !== undefined) {
-      // Moving an entry to the end costs as much as the lookup, so it is done only when an eviction is near.
-      if (this.#known.size * 2 > MAX_BUCKETS) {
-        this.#known.delete(key);
-        this.#known.set(key, known);
-      }
+      known.wasUsed = true;
       return known;
     }
     const bucket = new BucketShards(this.#executorOf(ns), { entityId, resource }, this.#pressure, this.#revocations);
+    // Before the new bucket is added, which has no write under way yet and could be the one that is evicted.
+    if (this.#known.size >= MAX_BUCKETS) this.#evictOne();
     this.#known.set(key, bucket);
-    if (this.#known.size > MAX_BUCKETS) this.#evictOldest();
     return bucket;
   }
 
@@ -220,15 +277,16 @@ export class BucketCache {
    * Skips busy buckets: after an eviction the next call would open a second queue for the same shard, and two groups of
    * this process would be written at once.
    */
-  #evictOldest(): void {
-    // The second pass sees the buckets that an earlier eviction skipped.
-    for (let pass = 0; pass < 2; this.#oldest = this.#known.entries(), pass++) {
-      for (let next = this.#oldest.next(); next.done !== true; next = this.#oldest.next()) {
-        const [key, bucket] = next.value;
-        if (bucket.busy) continue;
-        this.#known.delete(key);
-        return;
-      }
+  #evictOne(): void {
+    // Each entry is deleted or moved to the end, so all entries are ahead of the iterator. After one round no flag is set.
+    for (let left = 2 * this.#known.size; left > 0; left--) {
+      const next = this.#oldest.next();
+      if (next.done === true) return;
+      const [key, bucket] = next.value;
+      this.#known.delete(key);
+      if (!bucket.wasUsed && !bucket.busy) return;
+      bucket.wasUsed = false;
+      this.#known.set(key, bucket);
     }
   }
 }

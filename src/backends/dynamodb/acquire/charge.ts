@@ -1,18 +1,19 @@
 import type { Call, ChargeLevels, ChargeOutcome, ChargeReceipt, LevelCharge } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
+import { changesBy } from '../../../core/bucket/holder-rules.js';
 import { receiptEnd } from '../../../core/bucket/receipt.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
-import { add, type Int, toInt } from '../../../core/int.js';
+import { add } from '../../../core/int.js';
+import { MAX_WRITES_AT_ONCE } from '../bucket/executor.js';
 import type { ChangeEntry } from '../bucket/group/entries.js';
-import { planGroup } from '../bucket/group/plan-group.js';
-import { newBucketImage } from '../bucket/new-bucket.js';
-import { applyShardWrite, buildShardWrite } from '../bucket/shard-write.js';
-import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
 import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { readShards } from './bucket-images.js';
+import { divideCharge, imagesOf, isCredit } from './divide-charge.js';
 import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Shard } from './shard.js';
+import { planInTransaction } from './transaction-write.js';
 
 interface Charging {
   readonly call: Call;
@@ -46,7 +47,10 @@ export async function charge(
 async function chargeLevel({ call, deadline }: Charging, { level, bucket }: Charging['levels'][number]): Promise<void> {
   // Without an image it is not known how many shards share the charge.
   if (bucket.shard(0).image === null) await bucket.read(0, call.nowMs, deadline);
-  const parts = divide(level, bucket.count);
+  // What a full shard gets of a credit is lost: the room of each must be known.
+  if (bucket.count > 1 && isCredit(level)) await readShards(bucket, call.nowMs, deadline, 0);
+  const shards = Array.from({ length: bucket.count }, (_, number) => bucket.shard(number));
+  const parts = divideCharge(level, imagesOf(shards), call.nowMs);
   const writes = parts.map(async (part, number) =>
     part.deltas.length === 0
       ? null
@@ -60,32 +64,15 @@ function changeEntry({ nowMs }: Call, level: LevelCharge, random: () => number):
   const { deltas, ...ref } = level;
   return {
     kind: 'change',
-    level: { ...ref, kind: 'deltas', deltas, holder: 'none' },
+    level: { ...ref, amounts: changesBy(deltas), holder: 'none' },
     leaseId: buildLeaseId(nowMs, random()),
     nowMs,
     uncounts: false,
   };
 }
 
-/**
- * Every shard gets the same part: otherwise one shard would be deep in debt while the others grant as before. The parts up
- * to each shard are rounded, not the parts themselves, so that they add up to the whole.
- */
-function divide(level: LevelCharge, count: number): readonly LevelCharge[] {
-  if (count === 1) return [level];
-  return Array.from({ length: count }, (_, at) => {
-    const deltas = level.deltas.map(({ name, milli }) => ({ name, milli: partAt(milli, at, count) }));
-    return { ...level, deltas: deltas.filter(({ milli }) => milli !== 0) };
-  });
-}
-
-function partAt(milli: Int, at: number, count: number): Int {
-  const upTo = (end: number): bigint => (BigInt(milli) * BigInt(end)) / BigInt(count);
-  return toInt(upTo(at + 1) - upTo(at));
-}
-
-/** DynamoDB's limit for the actions of one transaction, less the receipt. */
-const MAX_PARTS = 99;
+/** The receipt is one of the writes. */
+const MAX_PARTS = MAX_WRITES_AT_ONCE - 1;
 
 /**
  * Writes all levels and the receipt in one transaction. A receipt that exists refuses it, so that it may be sent again
@@ -97,13 +84,16 @@ async function chargeOnce(charging: Charging, receipt: ChargeReceipt): Promise<C
   for (let attempt = 0; ; attempt++) {
     const parts = await dryRun(charging);
     const writeId = createWriteId(call.nowMs, executor.random);
-    const writes = parts.map((part) => writeOf(call, part, writeId));
+    const writes = parts.map(({ level, shard }) =>
+      planInTransaction(call, shard, changeEntry(call, level, executor.random), writeId),
+    );
     // Another call of this process changed one of the shards since the dry run: `answer` then stays null.
-    const isStale = writes.includes('changed');
+    const isStale = writes.some(({ kind }) => kind === 'changed');
     const answer = isStale
       ? null
       : await executor.writeAll(
-          [receiptWrite(call, receipt), ...writes.filter((write) => write !== null && write !== 'changed')],
+          // A shard that has none of the limits needs no write.
+          [receiptWrite(call, receipt), ...writes.flatMap((one) => (one.kind === 'write' ? [one.write] : []))],
           deadline,
         );
     // A transaction returns no images, so the cached ones are stale.
@@ -134,11 +124,12 @@ async function dryRun({ call, deadline, levels }: Charging): Promise<readonly Pa
   const most = Math.floor(MAX_PARTS / levels.length);
   const ofLevels = levels.map(async ({ level, bucket }) => {
     const { shard: first } = await look(call, level, bucket, 0, deadline);
-    const divided = divide(level, Math.min(bucket.count, most));
-    const shards = divided.map(async (_, number) =>
-      number === 0 ? first : (await look(call, level, bucket, number, deadline)).shard,
+    const shards = await Promise.all(
+      Array.from({ length: Math.min(bucket.count, most) }, async (_, number) =>
+        number === 0 ? first : (await look(call, level, bucket, number, deadline)).shard,
+      ),
     );
-    return join(divided, await Promise.all(shards));
+    return join(divideCharge(level, imagesOf(shards), call.nowMs), shards);
   });
   return (await Promise.all(ofLevels)).flat();
 }
@@ -166,19 +157,4 @@ function sum(a: readonly Amount[], b: readonly Amount[]): readonly Amount[] {
   const all = new Map(a.map(({ name, milli }) => [name, milli]));
   for (const { name, milli } of b) all.set(name, add(all.get(name) ?? 0, milli));
   return [...all].map(([name, milli]) => ({ name, milli }));
-}
-
-/** null: the shard has none of the limits. */
-function writeOf(call: Call, { level, shard }: Part, writeId: string): RecordWrite | null | 'changed' {
-  const { namespaceId: ns, nowMs } = call;
-  // Only shard 0 is ever created. Any other shard that is absent was merged after the dry run.
-  if (shard.image === null && shard.number > 0) return 'changed';
-  const image = shard.image ?? newBucketImage(shard.key, level, nowMs);
-  const lifeFactor = tuningOf(call).bucketLifeFactor;
-  const entry = changeEntry(call, level, shard.executor.random);
-  const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
-  if (plan.kind === 'answer') return null;
-  if (plan.kind !== 'write') return 'changed';
-  if (shard.image !== null) return buildShardWrite(ns, image, plan.write, { own: writeId, unanswered: [] });
-  return buildCreate(ns, { ...applyShardWrite(image, plan.write, writeId), writeUnits: 2 });
 }

@@ -1,15 +1,4 @@
-import type {
-  AdjustRequest,
-  Awaitable,
-  Call,
-  ConsumeOutcome,
-  ConsumeRequest,
-  LevelAnswer,
-  LevelAsk,
-  LevelResult,
-  OperateRequest,
-  OperationResult,
-} from '../../../backend.js';
+import type { Awaitable, Call, ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { withAmount } from '../../../core/bucket/at-most.js';
 import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
@@ -18,13 +7,15 @@ import { takeAtomically } from './atomic.js';
 import { givenBy } from './given-by.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
-import { changeLevel, operateLevel } from './change-level.js';
 import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
 import { judgeLevel } from '../bucket/judge-level.js';
-import { RefundLost } from '../bucket/group/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
 import { hasRoom } from './shard.js';
-import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
+import { undoLevel } from './change-level.js';
+import { mayHaveLanded } from '../bucket/group/entries.js';
+import type { LevelOutcome } from './take-across.js';
+import type { ShardImage } from '../table/items.js';
+import { recallLevel, takeLevel } from './take-level.js';
 
 interface Consuming {
   readonly buckets: BucketCache;
@@ -105,27 +96,29 @@ async function takeCascade(consuming: Consuming): Promise<Cascade> {
   const { request, call } = consuming;
   const outcomes = recallDenials(consuming) ?? (await takeLevels(consuming));
   if (outcomes.length === request.levels.length && outcomes.every(isGranted)) {
-    return { outcome: { kind: 'granted', levels: outcomes.map(({ answer }) => answer) }, isInDoubt: false };
+    return { outcome: { kind: 'granted', levels: outcomes.map(({ answer }) => answer) } };
   }
   // A transaction that was not written took nothing.
   const isUndone = request.atomic === true || (await undo(consuming, outcomes));
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
-  const isInDoubt = !isUndone || outcomes.some((outcome) => isDenied(outcome) && outcome.inDoubt === true);
+  const isInDoubt = !isUndone || outcomes.some(mayHaveLanded);
   for (const outcome of outcomes) {
     if (endsWithoutAnswer(outcome)) return { outcome: outcomeOfOne(outcome, call.nowMs), isInDoubt };
   }
-  const { levels, read } = await verdictsOfAll(consuming, outcomes);
+  const { levels, read, isPartial } = await verdictsOfAll(consuming, outcomes);
   for (const outcome of outcomes) {
     if (endsWithoutVerdict(outcome)) return { outcome: refusal(outcome, levels), isInDoubt };
   }
   const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
-  return { outcome: denial(levels, !read && remembered, call.nowMs), isInDoubt };
+  return { outcome: denial(levels, !read && remembered, call.nowMs), isInDoubt, isPartial };
 }
 
 interface Cascade {
   readonly outcome: ConsumeOutcome;
   /** What was taken may still be given back, or a write may still land, under this lease id. */
-  readonly isInDoubt: boolean;
+  readonly isInDoubt?: boolean;
+  /** A level could not be read. Its answer has no verdicts. */
+  readonly isPartial?: boolean;
 }
 
 /**
@@ -141,13 +134,15 @@ async function takeCut(consuming: Consuming, atMost: string): Promise<ConsumeOut
       givenBy(askingOf(consuming, level).bucket, level, atMost, call.nowMs, attempt > 0),
     );
     const levels = request.levels.map((level) => withAmount(level, atMost, Math.min(...given)));
-    const { outcome, isInDoubt } = await takeCascade({ ...consuming, request: { ...request, levels } });
+    const { outcome, isInDoubt, isPartial } = await takeCascade({ ...consuming, request: { ...request, levels } });
     if (outcome.kind !== 'denied' || outcome.reason === 'contended' || outcome.reason === 'paused') return outcome;
+    if (isPartial === true) return outcome;
     // The wait is that for one token, not for the amount that was tried.
     const judged = await verdictsOfAll(consuming, []);
+    if (judged.isPartial) return outcome;
     const remembered = outcome.remembered === true && !judged.read;
     if (!concludeAt(judged.levels, call.nowMs).granted) return denial(judged.levels, remembered, call.nowMs);
-    if (isInDoubt) return { kind: 'id-taken' };
+    if (isInDoubt === true) return { kind: 'id-taken' };
     const { random } = askingOf(consuming, request.levels[0] as LevelAsk).bucket.executor;
     const waitMs = attempt === 0 ? 0 : backOffMs(attempt, random);
     if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) return outcomeOfOne({ kind: 'contended' }, call.nowMs);
@@ -313,15 +308,18 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<b
   return isUndone;
 }
 
+interface Judged {
+  readonly levels: readonly LevelAnswer[];
+  readonly read: boolean;
+  readonly isPartial: boolean;
+}
+
 /**
- * One answer per level. A level that was not asked, or was given back, is judged by its cached images, or read if they
- * are too old.
+ * One answer per level of an ask that is denied. A level that was not asked, or was given back, is judged by its cached
+ * images, or read if they are too old. A read that fails changes no denial: the outage policy could grant the ask.
  */
-async function verdictsOfAll(
-  consuming: Consuming,
-  outcomes: readonly Taken[],
-): Promise<{ readonly levels: readonly LevelAnswer[]; readonly read: boolean }> {
-  const { buckets, call, request, deadline } = consuming;
+async function verdictsOfAll(consuming: Consuming, outcomes: readonly Taken[]): Promise<Judged> {
+  const { call, request } = consuming;
   const seen = request.levels.map((level, at) =>
     isDenied(outcomes[at]) || endsWithoutVerdict(outcomes[at])
       ? []
@@ -329,55 +327,33 @@ async function verdictsOfAll(
   );
   const unseen = request.levels.filter((_, at) => seen[at] === null);
   const keepers = unseen.map((level) => startKeeping(askingOf(consuming, level).bucket, call.nowMs));
-  const images = unseen.length === 0 ? [] : await buckets.read(call.namespaceId, unseen, deadline);
+  const images = unseen.length === 0 ? [] : await readLevels(consuming, unseen);
   // Cached, so that the next denial needs no read.
-  for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);
+  for (const [at, keep] of keepers.entries()) if (images !== null) keep(images[at] ?? []);
   const levels = request.levels.map((level, at) => {
     const outcome = outcomes[at];
     if (isDenied(outcome) || endsWithoutVerdict(outcome)) return outcome.answer;
-    return judgeLevel(seen[at] ?? images[unseen.indexOf(level)] ?? [], level, () => level.asks, call.nowMs);
+    const shards = seen[at] ?? (images === null ? null : (images[unseen.indexOf(level)] ?? []));
+    return shards === null ? UNREAD : judgeLevel(shards, level, () => level.asks, call.nowMs);
   });
-  return { levels, read: unseen.length > 0 };
+  return { levels, read: unseen.length > 0, isPartial: images === null };
+}
+
+const UNREAD: LevelAnswer = { verdicts: [], configIsOlder: false };
+
+/** null: the read failed. */
+async function readLevels(
+  { buckets, call, deadline }: Consuming,
+  levels: readonly LevelAsk[],
+): Promise<readonly (readonly ShardImage[])[] | null> {
+  try {
+    return await buckets.read(call.namespaceId, levels, deadline);
+  } catch (error) {
+    call.tuning?.onError?.(error, 'reading the levels of a denied ask');
+    return null;
+  }
 }
 
 function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'denied' }> {
   return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'denied';
-}
-
-/** Makes an operation of a portable lease. Each level succeeds or fails separately. */
-export async function operate(
-  buckets: BucketCache,
-  call: Call,
-  { leaseId, levels }: OperateRequest,
-): Promise<readonly OperationResult[]> {
-  const deadline = deadlineIn(call.timeoutMs);
-  return Promise.all(
-    levels.map(async (level): Promise<OperationResult> => {
-      const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
-      try {
-        return await operateLevel({ call, bucket, level, leaseId, deadline });
-      } catch (error) {
-        return { kind: 'failed', error };
-      }
-    }),
-  );
-}
-
-export async function adjust(
-  buckets: BucketCache,
-  call: Call,
-  request: AdjustRequest,
-): Promise<readonly LevelResult[]> {
-  const deadline = deadlineIn(call.timeoutMs);
-  return Promise.all(
-    request.levels.map(async (level): Promise<LevelResult> => {
-      const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
-      try {
-        const changing = { call, bucket, level, leaseId: request.leaseId, deadline };
-        return { kind: 'done', holderLost: await changeLevel(changing, false) };
-      } catch (error) {
-        return { kind: 'failed', error, mayHaveRefunded: error instanceof RefundLost };
-      }
-    }),
-  );
 }

@@ -14,6 +14,7 @@ import type { Call, LevelAsk } from '../../../backend.js';
 import { Limit } from '../../../core/limit.js';
 import { findEngine } from '../../../testing/dynamodb/index.js';
 import { consume } from './consume.js';
+import { quickRandom } from '../../../../tests/support/dynamodb/quick-random.js';
 
 const found = findEngine();
 const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -72,8 +73,7 @@ describe.skipIf(found.status === 'unavailable')(`asks whose shadow loses every r
       }
       return forward();
     });
-    // Pauses between attempts are short.
-    const buckets = openBuckets({ ...table, random: () => Math.random() / 1_000 });
+    const buckets = openBuckets({ ...table, random: quickRandom });
     return {
       ask: async (levels: readonly LevelAsk[], atomic: boolean) =>
         consume(buckets, call, {

@@ -9,7 +9,7 @@ import type { Executor } from '../bucket/executor.js';
 import { createWriteId, type Update } from '../bucket/writes/record-write.js';
 import { buildShardWrite, replaceHolder, type ShardWrite } from '../bucket/shard-write.js';
 import type { ShardImage } from '../table/items.js';
-import { readLocation } from '../bucket/grant-location.js';
+import { heldShards } from './change-shards.js';
 import type { Shard } from './shard.js';
 
 /** A shard on which a lease has a holder. */
@@ -21,12 +21,14 @@ interface HolderLocation {
 /** Moves the expiry of all holders of a lease, or of none. Several holders are written in one transaction. */
 export async function extend(buckets: BucketCache, call: Call, request: ExtendRequest): Promise<boolean | ClosedState> {
   const deadline = deadlineIn(call.timeoutMs);
-  const locations = request.levels.flatMap(({ entityId, resource, place }): HolderLocation[] => {
+  const held = await Promise.all(request.levels.map(heldShards));
+  const locations = request.levels.flatMap(({ entityId, resource }, at): HolderLocation[] => {
     const bucket = buckets.of(call.namespaceId, entityId, resource);
-    return readLocation(place).map(({ shard }) => ({ bucket, shard }));
+    return (held[at] ?? []).map((shard) => ({ bucket, shard }));
   });
   const [only] = locations;
-  if (locations.length === 1 && only !== undefined) return extendOne(call, only, request, deadline);
+  if (only === undefined) return false;
+  if (locations.length === 1) return extendOne(call, only, request, deadline);
   return extendAll(call, locations, request, deadline);
 }
 

@@ -27,6 +27,7 @@ import type { ShardImage } from '../table/items.js';
 import { expiresTooEarly } from '../bucket/shard-write.js';
 import type { Table } from '../client/requests.js';
 import { sdkTransport } from '../client/sdk-transport.js';
+import { quickRandom } from '../../../../tests/support/dynamodb/quick-random.js';
 
 const found = findEngine();
 const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -46,7 +47,7 @@ describe.skipIf(found.status === 'unavailable')(`group writes${reason}`, () => {
     engine = await startShardEngine();
     proxy = await startFaultProxy(engine.engine.endpoint);
     client = clientOf(engine.engine, proxy.endpoint);
-    table = { name: TABLE_NAME, transport: sdkTransport({ client }), random: () => Math.random() / 100 };
+    table = { name: TABLE_NAME, transport: sdkTransport({ client }), random: quickRandom };
   });
   afterEach(() => {
     proxy.heal();

@@ -34,6 +34,7 @@ import type { Table } from '../client/requests.js';
 import { sdkTransport } from '../client/sdk-transport.js';
 import { BucketShards } from './bucket-shards.js';
 import { takeLevel } from './take-level.js';
+import { quickRandom } from '../../../../tests/support/dynamodb/quick-random.js';
 
 const found = findEngine();
 const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -51,7 +52,7 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
     engine = await startShardEngine();
     proxy = await startFaultProxy(engine.engine.endpoint);
     client = clientOf(engine.engine, proxy.endpoint);
-    table = { name: TABLE_NAME, transport: sdkTransport({ client }), random: () => Math.random() / 100 };
+    table = { name: TABLE_NAME, transport: sdkTransport({ client }), random: quickRandom };
   });
   afterEach(() => {
     proxy.heal();

@@ -6,6 +6,7 @@ import { BackendUnavailable } from '../../../core/errors.js';
 import { isRunning } from '../../../core/pause.js';
 import type { EpochMs } from '../../../core/units.js';
 import {
+  asDoubtful,
   type AskEntry,
   type Doubt,
   type Entry,
@@ -17,8 +18,9 @@ import type { Executor } from '../bucket/executor.js';
 import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group/group-state.js';
 import type { Judgement } from '../bucket/group/group-draft.js';
 import { planGroup } from '../bucket/group/plan-group.js';
+import { joinDoubts } from '../bucket/group/revocation.js';
 import { Pressure, type PressureOptions } from '../bucket/pressure.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
@@ -81,9 +83,9 @@ export class Shard {
     this.#seenAtMs = nowMs;
   }
 
-  /** Caches an image, unless a write is under way, whose answer is newer. */
+  /** Caches an image that was read. The answer of a write under way is newer, and replaces it: until then it may fill a gap. */
   keep(image: ShardImage | null, nowMs: EpochMs): void {
-    if (!this.#busy) this.see(image, nowMs);
+    if (!this.#busy || (this.#image === null && image !== null)) this.see(image, nowMs);
   }
 
   /** The next group starts without an image: its first write, or a read, returns the stored record. */
@@ -170,7 +172,7 @@ export class Shard {
     while (this.#queue.length > 0) {
       const waitMs = this.#image === null ? 0 : this.pressure.pauseMs(this.executor.random);
       if (waitMs > 0) await pause(waitMs);
-      const group = this.#nextGroup();
+      const group = takeAwaited(this, this.#queue.splice(0));
       if (group.length === 0) continue;
       const deferred = await sendGroup(this, group);
       // The callers run before the next group is formed: they observe the write rate, on which the next pause depends,
@@ -181,20 +183,18 @@ export class Shard {
     }
     this.#busy = false;
   }
-
-  #nextGroup(): readonly Queued[] {
-    const queued = this.#queue;
-    this.#queue = [];
-    return queued.filter((one) => isStillAwaited(this, one));
-  }
 }
 
-/** Rejects an entry that aborted or timed out before it was sent. */
-function isStillAwaited(shard: Shard, queued: Queued): boolean {
-  const isAborted = queued.signal?.aborted === true;
-  if (!isAborted && timeLeftMs(queued.deadline) > 0) return true;
-  rejectWaiting(shard, queued, isAborted ? queued.signal?.reason : deadlinePassed());
-  return false;
+/** Rejects the entries that aborted or timed out before they were sent, and returns the others. */
+function takeAwaited(shard: Shard, queued: readonly Queued[]): readonly Queued[] {
+  // One reading of the clock for all.
+  const now = deadlineIn(0);
+  return queued.filter((one) => {
+    const isAborted = one.signal?.aborted === true;
+    if (!isAborted && one.deadline > now) return true;
+    rejectWaiting(shard, one, isAborted ? one.signal?.reason : deadlinePassed());
+    return false;
+  });
 }
 
 /** Whether the whole ask fits into the image of the shard, without a settlement before. */
@@ -261,7 +261,8 @@ export async function sendGroup(shard: Shard, waiting: readonly Waiting[]): Prom
 /** A write of an earlier group may have granted the ask: it may take no other amount now. */
 function entryOf({ entry, doubt }: Waiting): Entry {
   if (entry.kind !== 'ask' || doubt === undefined) return entry;
-  return { ...entry, level: asPlanned(entry.level, doubt.answer.verdicts) };
+  const { grants } = doubt;
+  return { ...entry, level: asPlanned(entry.level, grants.at(-1)?.answer.verdicts ?? []) };
 }
 
 const NONE_IN_DOUBT: ReadonlySet<string> = new Set();
@@ -279,7 +280,7 @@ function deliver(
 ): void {
   for (const { index, outcome, doubt } of answers) {
     const one = waiting[index] as Waiting;
-    if (doubt !== undefined) one.doubt = doubt;
+    if (doubt !== undefined) one.doubt = joinDoubts(one.doubt, doubt);
     if (outcome.kind === 'deferred') deferred.push(one);
     else if (outcome.kind === 'error') rejectWaiting(shard, one, outcome.error);
     else resolveWaiting(shard, one, outcome.result);
@@ -288,8 +289,7 @@ function deliver(
 
 function resolveWaiting(shard: Shard, waiting: Waiting, result: EntryResult): void {
   if (result.kind !== 'granted') abandonIfInDoubt(shard, waiting);
-  const isDoubtful = result.kind === 'denied' && waiting.doubt !== undefined;
-  waiting.resolve(isDoubtful ? { ...result, inDoubt: true } : result);
+  waiting.resolve(waiting.doubt === undefined ? result : asDoubtful(result));
 }
 
 function rejectWaiting(shard: Shard, waiting: Waiting, error: unknown): void {

@@ -1,3 +1,4 @@
+import { hasExpired } from '../../../core/bucket/give-back.js';
 import type { LevelAsk, LevelRef } from '../../../backend.js';
 import { credit, effectiveTokens, waitForTokens } from '../../../core/bucket/bucket.js';
 import { compareConfig } from '../../../core/config/config.js';
@@ -16,7 +17,7 @@ import { hasBalance, holdsSlots, refills } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import { shareOfCapacity } from '../../../core/limit-options.js';
 import { type EpochMs, MILLI } from '../../../core/units.js';
-import { hasExpired, planReclaim } from './group/plan-group.js';
+import { planReclaim } from './group/plan-group.js';
 import { accountOf, type ShardImage } from '../table/items.js';
 import { applyShardWrite } from './shard-write.js';
 import { changesSlots, newestRules, planSettleAll } from './settle/settle-all.js';

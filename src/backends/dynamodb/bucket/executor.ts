@@ -30,6 +30,9 @@ type NotWritten =
   /** Nothing was written, and a retry would not help. */
   | { readonly kind: 'failed'; readonly error: unknown };
 
+/** The most writes of one `writeAll`. */
+export const MAX_WRITES_AT_ONCE = 100;
+
 /** Identifies a bucket. `limits`: rules that it may have, which decoding reuses. */
 export type BucketRef = Pick<LevelRef, 'entityId' | 'resource'> & { readonly limits?: readonly Limit[] };
 

@@ -3,10 +3,20 @@ import { describe, expect, test } from 'vitest';
 import { amount, changeEntry } from '../../../../tests/support/dynamodb/shard-images.js';
 import type { LevelChange } from '../../../backend.js';
 import { amountOf } from '../../../core/bucket/decide.js';
-import { deltasOf } from '../../../core/bucket/holder-rules.js';
-import { type Int, sub, toInt } from '../../../core/int.js';
+import { changesBy, deltasOf } from '../../../core/bucket/holder-rules.js';
+import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
-import { divideChange, locationOf, readLocation, type ShardLocations } from './grant-location.js';
+import {
+  divideChange,
+  locationOf,
+  readLocation,
+  type ShardLocations,
+  type ShardShare,
+  sharesOf,
+  withPart,
+  withPartDone,
+  withRefundsDone,
+} from './grant-location.js';
 
 const NAMES = ['rpm', 'tpm', 'slots'];
 const milli: fc.Arbitrary<Int> = fc.oneof(fc.nat(9_000), fc.bigInt({ min: 0n, max: 10n ** 20n }).map(toInt));
@@ -32,19 +42,14 @@ const { entityId, resource, limits, version } = changeEntry([Limit.perMinute('rp
 const REF = { entityId, resource, limits, version, holder: 'keep' } as const;
 const deltaChanges = fc
   .oneof(amounts(1n), amounts(-1n))
-  .map((deltas): LevelChange => ({ ...REF, kind: 'deltas', deltas }));
+  .map((deltas): LevelChange => ({ ...REF, amounts: changesBy(deltas) }));
 const totalChanges = fc
-  .tuple(
-    amounts(1n),
-    fc.oneof(
-      milli,
-      milli.map((value) => sub(0, value)),
-    ),
-  )
-  .map(([totals, deltaMilli]) => totals.map((total) => ({ ...total, deltaMilli })))
-  .map((totals) => ({ ...REF, kind: 'totals' as const, totals }));
+  .uniqueArray(fc.tuple(fc.constantFrom(...NAMES), milli, milli), { selector: ([name]) => name })
+  .map((drawn) => drawn.map(([name, fromMilli, toMilli]) => ({ name, fromMilli, toMilli })))
+  .map((changed): LevelChange => ({ ...REF, amounts: changed, refundsOnExpiry: true }));
 const changes: fc.Arbitrary<LevelChange> = fc.oneof(deltaChanges, totalChanges);
 
+const totalsOf = ({ amounts: changed }: LevelChange) => changed.map(({ name, toMilli }) => amount(name, toMilli));
 const sumOf = (parts: readonly (readonly { name: string; milli: Int }[])[], name: string): bigint =>
   parts.reduce((sum, part) => sum + BigInt(amountOf(part, name) ?? 0), 0n);
 
@@ -52,7 +57,7 @@ describe('changes of a grant from several shards', () => {
   test('a change is divided among the shards without a remainder', () => {
     fc.assert(
       fc.property(changes, locations, (level, where) => {
-        const parts = divideChange(level, where);
+        const parts = divideChange(level, sharesOf(where));
         expect(parts).toHaveLength(where.length);
         for (const name of NAMES) {
           const given = sumOf(
@@ -71,13 +76,13 @@ describe('changes of a grant from several shards', () => {
   test('a refund gives no shard more than was taken from it, unless it exceeds the whole grant', () => {
     fc.assert(
       fc.property(changes, locations, (level, where) => {
-        const parts = divideChange(level, where);
+        const parts = divideChange(level, sharesOf(where));
         for (const [at, part] of parts.entries()) {
-          for (const { name, milli: back } of deltasOf(part)) {
+          for (const [index, { name, milli: back }] of deltasOf(part).entries()) {
             const takenAt = (location: ShardLocations[number]): bigint =>
               BigInt(location.taken.find((one) => one.name === name)?.milli ?? 0);
             const whole = where.reduce((sum, location) => sum + takenAt(location), 0n);
-            if (-BigInt(amountOf(deltasOf(level), name) ?? 0) > whole) continue;
+            if (BigInt(level.amounts[index]!.fromMilli) > whole) continue;
             if (back < 0) expect(-BigInt(back) <= takenAt(where[at]!)).toBe(true);
           }
         }
@@ -90,9 +95,9 @@ describe('changes of a grant from several shards', () => {
     fc.assert(
       fc.property(amounts(1n), fc.integer({ min: 2, max: 6 }), (deltas, count) => {
         const where = Array.from({ length: count }, (_, shard) => locationOf(shard, []));
-        const [first, ...rest] = divideChange({ ...REF, kind: 'deltas', deltas }, where);
-        expect(deltasOf(first!)).toEqual(deltas.filter((one) => one.milli !== 0));
-        for (const part of rest) expect(deltasOf(part)).toEqual([]);
+        const [first, ...rest] = divideChange({ ...REF, amounts: changesBy(deltas) }, sharesOf(where));
+        expect(deltasOf(first!)).toEqual(deltas);
+        for (const part of rest) expect(deltasOf(part).every((one) => one.milli === 0)).toBe(true);
       }),
     );
   });
@@ -100,41 +105,95 @@ describe('changes of a grant from several shards', () => {
   test('the totals of the shards add up to the total of the lease', () => {
     fc.assert(
       fc.property(totalChanges, locations, (level, where) => {
-        const parts = divideChange(level, where).map((part) => (part.kind === 'totals' ? part.totals : []));
-        for (const { name, milli: wanted } of level.totals) expect(sumOf(parts, name)).toBe(BigInt(wanted));
+        const parts = divideChange(level, sharesOf(where)).map((part) => totalsOf(part));
+        for (const { name, toMilli } of level.amounts) expect(sumOf(parts, name)).toBe(BigInt(toMilli));
       }),
       { numRuns: 1_000 },
     );
   });
 
-  test('a change is divided in proportion to what was taken from each shard, even if it is made in steps', () => {
+  test('a change is divided in proportion to what was taken from each shard', () => {
     const where = [
       locationOf(0, [amount('rpm', 6_000)]),
       locationOf(3, [amount('rpm', 2_000), amount('slots', 1_000)]),
     ];
-    const settle = (totalMilli: number): LevelChange => ({
+    const [first, second] = divideChange(
+      { ...REF, amounts: [{ name: 'rpm', fromMilli: 8_000, toMilli: 4_000 }] },
+      sharesOf(where),
+    );
+    expect(first!.amounts).toEqual([{ name: 'rpm', fromMilli: 6_000, toMilli: 3_000 }]);
+    expect(second!.amounts).toEqual([{ name: 'rpm', fromMilli: 2_000, toMilli: 1_000 }]);
+  });
+
+  test('each shard ends at its part of the amount, whatever changes were made there before, or may have been', () => {
+    const step = fc.tuple(
+      totalChanges,
+      fc.array(fc.constantFrom('done', 'lost', 'failed'), { minLength: 6, maxLength: 6 }),
+    );
+    fc.assert(
+      fc.property(locations, fc.array(step, { maxLength: 4 }), totalChanges, (where, steps, last) => {
+        let shares = sharesOf(where);
+        for (const [level, fates] of steps) {
+          const parts = divideChange(level, shares);
+          shares = shares.map((share, at) => {
+            if (fates[at] === 'done') return withPartDone(share, parts[at]!, false);
+            return fates[at] === 'lost' ? withRefundsDone(share, parts[at]!) : withPart(share, parts[at]!);
+          });
+        }
+        const [parts, wanted] = [divideChange(last, shares), divideChange(last, sharesOf(where))];
+        for (const [at, part] of parts.entries()) {
+          const changed = withPartDone(shares[at]!, part, false);
+          expect(totalsOf(part)).toEqual(totalsOf(wanted[at]!));
+          for (const { name, toMilli } of part.amounts) expect(amountOf(changed.has, name)).toBe(toMilli);
+        }
+      }),
+    );
+  });
+
+  test('a refund that may have landed is not made again, whatever the amount, and a charge is', () => {
+    const [share] = sharesOf([locationOf(0, [amount('rpm', 6_000), amount('tpm', 6_000)])]) as [ShardShare];
+    const lost = {
       ...REF,
-      kind: 'totals',
-      totals: [{ name: 'rpm', milli: totalMilli, deltaMilli: -4_000 }],
-    });
-    expect(divideChange(settle(4_000), where)).toMatchObject([
-      { totals: [{ name: 'rpm', milli: 3_000, deltaMilli: -3_000 }] },
-      { totals: [{ name: 'rpm', milli: 1_000, deltaMilli: -1_000 }] },
+      amounts: [
+        { name: 'rpm', fromMilli: 6_000, toMilli: 2_000 },
+        { name: 'tpm', fromMilli: 0, toMilli: 9_000 },
+      ],
+    };
+    const after = withRefundsDone(share, lost);
+    const [again] = divideChange({ ...lost, amounts: lost.amounts.map((one) => ({ ...one, fromMilli: 6_000 })) }, [
+      after,
     ]);
-    expect(divideChange(settle(0), where)).toMatchObject([
-      { totals: [{ name: 'rpm', milli: 0, deltaMilli: -3_000 }] },
-      { totals: [{ name: 'rpm', milli: 0, deltaMilli: -1_000 }] },
-    ]);
-    expect(divideChange({ ...REF, kind: 'deltas', deltas: [amount('rpm', -4_000)] }, where)).toMatchObject([
-      { deltas: [amount('rpm', -3_000)] },
-      { deltas: [amount('rpm', -1_000)] },
-    ]);
+    expect(deltasOf(again!)).toEqual([amount('rpm', 0), amount('tpm', 9_000)]);
+  });
+
+  test('a holder that is gone is not asked for again, unless its expiry gave back what nothing has charged since', () => {
+    const [share] = sharesOf([locationOf(0, [amount('rpm', 6_000)])]) as [ShardShare];
+    const change: LevelChange = {
+      ...REF,
+      amounts: [{ name: 'rpm', fromMilli: 6_000, toMilli: 9_000 }],
+      refundsOnExpiry: true,
+    };
+    const release: LevelChange = { ...REF, amounts: [], holder: 'release', refundsOnExpiry: true };
+    const fates = [
+      [withPartDone(share, release, false), 'none', 3_000],
+      [withPartDone(share, release, true), 'keep', 3_000],
+      [withPartDone(share, change, true), 'none', 0],
+      [withPartDone(share, change, false), 'keep', 0],
+    ] as const;
+    for (const [after, holder, due] of fates) {
+      const [part] = divideChange(change, [after]);
+      expect([part!.holder, part!.refundsOnExpiry === true, deltasOf(part!)]).toEqual([
+        holder,
+        holder === 'keep',
+        [amount('rpm', due)],
+      ]);
+    }
   });
 
   test('a change of a grant from one shard is not divided', () => {
     const { level } = changeEntry([], { rpm: -5_000 });
-    expect(divideChange(level, readLocation(undefined))).toEqual([level]);
-    expect(divideChange(level, [locationOf(3, [])])[0]).toBe(level);
+    expect(divideChange(level, sharesOf(undefined))).toEqual([level]);
+    expect(divideChange(level, sharesOf([locationOf(3, [])]))[0]).toBe(level);
   });
 });
 

@@ -9,7 +9,7 @@ export interface PressureOptions {
   readonly splitAbove: number;
 }
 
-/** A DynamoDB partition accepts 1,000 write units per second. */
+/** One key accepts 1,000 write units per second. */
 export const PRESSURE: PressureOptions = { paceAbove: 500, splitAbove: 1_000 };
 
 /** The least time between two images that a rate is measured from. */
@@ -55,7 +55,7 @@ export class Pressure {
     this.#sinceUnits = writeUnits;
   }
 
-  /** DynamoDB has reported that this key range is too busy. */
+  /** The store has reported that this key is too busy. */
   markHot(): void {
     this.#hot = true;
   }
@@ -69,7 +69,7 @@ export class Pressure {
     return excess <= 0 ? 0 : Math.min(1, excess) * LONGEST_PAUSE_MS * (0.5 + random() / 2);
   }
 
-  /** Whether the key stayed above `splitAbove` for 2 s, or DynamoDB has reported it as too busy. */
+  /** Whether the key stayed above `splitAbove` for 2 s, or the store has reported it as too busy. */
   wantsSplit(nowMs: EpochMs): boolean {
     if (this.#hot) return true;
     return this.#tooMuchSinceMs !== null && nowMs - this.#tooMuchSinceMs >= SPLIT_AFTER_MS;

@@ -22,7 +22,6 @@ import {
   type ShardImage,
   type StoredHolder,
 } from '../table/items.js';
-import { sweepKeys } from '../table/keys.js';
 import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteIds } from './writes/record-write.js';
 import type { LevelRef } from '../../../backend.js';
 
@@ -91,7 +90,7 @@ export function countsOnce(change: HolderChange | undefined): boolean {
   return change?.kind === 'remove' || (change?.kind === 'replace' && change.text !== change.seen);
 }
 
-/** The image after the write, computed as DynamoDB computes it. */
+/** The image after the write, computed as the store computes it. */
 export function applyShardWrite(image: ShardImage, write: ShardWrite, writeId: string): ShardImage {
   const holders = holdersAfter(image, write);
   return {
@@ -171,10 +170,10 @@ export function correctVerdicts(
 
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any combination: one write for a whole group.
- * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, GSI1 as needed.
+ * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, the sweep list as needed.
  * Condition: rf = :rf; pz does not exist or pz <= :now, if it takes; per limit the bounds of its form; per holder h = :seen, or h does not exist; cv = :seen if adopted; ttl <= :ttl
  * if it is set; w <> :id.
- * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
+ * On success: the new record.   On failure: the record, null if there is none.   Cost: 1 write unit per started KB either way.
  */
 export function buildShardWrite(ns: string, image: ShardImage, write: ShardWrite, ids: WriteIds): Update {
   const update = startShardUpdate(image, ids)
@@ -183,9 +182,7 @@ export function buildShardWrite(ns: string, image: ShardImage, write: ShardWrite
   if (write.takesAtMs !== undefined) update.requireAbsentOrAtMost(ATTRIBUTE.pauseEnd, write.takesAtMs);
   for (const limit of write.limits) changeLimit(update, limit);
   for (const holder of write.holders) changeHolder(update, holder);
-  if (!image.onSweepList && write.holders.some(({ kind }) => kind === 'add')) {
-    for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) update.set(attribute, value);
-  }
+  if (!image.onSweepList && write.holders.some(({ kind }) => kind === 'add')) update.listForSweep();
   if (write.adopts !== null) {
     // If two writers adopt a version at once, the older version must not be written last.
     update
@@ -275,7 +272,7 @@ export function needsTtlRefresh(image: ShardImage, nowMs: EpochMs, factor: numbe
   return image.ttlSec * 1000 - nowMs < wholeLifeMs(image, factor) / 2;
 }
 
-/** Whether DynamoDB could delete the bucket while a limit is below full or a holder has not expired. */
+/** Whether the store could delete the bucket while a limit is below full or a holder has not expired. */
 export function expiresTooEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
   if (ttlSec === null) return false;
   for (const { rate, tokensMilli } of limits) {

@@ -3,7 +3,7 @@ import { compareVersions } from '../../../core/config/config.js';
 import { add, floorDiv, min, sub } from '../../../core/int.js';
 import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
 import { hasBalance, refills } from '../../../core/limit-kind.js';
-import { isRunning } from '../../../core/pause.js';
+import { isRunning, type Pause, samePause } from '../../../core/pause.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import type { Account, ShardImage } from '../table/items.js';
@@ -131,7 +131,8 @@ export interface Merge {
 
 /**
  * Plans to merge the shard `leaves` into the shard `stays`. null: `leaves` is not the other half of `stays`, has
- * holders, or has newer rules.
+ * holders, or has newer rules; or a pause or resume has reached only one of the two: merged in between, they would keep the
+ * pause that a resume is about to end.
  */
 export function planMerge(
   stays: ShardImage,
@@ -142,6 +143,7 @@ export function planMerge(
   const count = stays.shardCount / 2;
   if (leaves.shardCount !== stays.shardCount || leaves.key.shard !== stays.key.shard + count) return null;
   if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) < 0) return null;
+  if (!samePause(runningIn(stays, nowMs), runningIn(leaves, nowMs))) return null;
   const rules = { limits: stays.limits.map(({ limit }) => limit) };
   const settled = applySettlement(leaves, planSettle(leaves, rules, nowMs));
   const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), settled.baseMs);
@@ -163,6 +165,10 @@ export function planMerge(
   if (count > 1 || isRunning(latestPause([stays, leaves]), nowMs)) return { nextBaseMs, count, limits, ttlSec: null };
   const merged = { ...stays, baseMs: nextBaseMs, limits: limits.map(wholeAccount) };
   return { nextBaseMs, count, limits, ttlSec: expirySec(merged, nowMs, lifeFactor) };
+}
+
+function runningIn({ pause }: ShardImage, nowMs: EpochMs): Pause | null {
+  return isRunning(pause, nowMs) ? pause : null;
 }
 
 function wholeAccount({ account, tokensMilli }: Merge['limits'][number]): Account {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Amount } from '../../../core/bucket/decide.js';
-import { deltasOf } from '../../../core/bucket/holder-rules.js';
+import { changesBy, deltasOf } from '../../../core/bucket/holder-rules.js';
 import { Limit } from '../../../core/limit.js';
 import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
 import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
@@ -35,7 +35,8 @@ function alsoOfLifted(entry: Entry, milli: number): Entry {
       };
     case 'change': {
       const level = { ...entry.level, limits: [...entry.level.limits, LIFTED] };
-      return { ...entry, level: level.kind === 'totals' ? level : { ...level, deltas: [...level.deltas, more] } };
+      if (level.refundsOnExpiry === true) return { ...entry, level };
+      return { ...entry, level: { ...level, amounts: [...level.amounts, ...changesBy([more])] } };
     }
     case 'operation':
     case 'extend':
@@ -59,7 +60,7 @@ function consumedBy(entries: readonly Entry[], plan: GroupPlan): number {
     const entry = entries[at];
     const counts = entry?.kind === 'ask' ? result?.kind === 'granted' : entry?.kind === 'change' && result !== null;
     if (!counts || entry === undefined || entry.kind === 'extend' || entry.kind === 'operation') return sum;
-    if (entry.kind === 'change' && entry.level.kind === 'totals') return sum;
+    if (entry.kind === 'change' && entry.level.refundsOnExpiry === true) return sum;
     const amounts = entry.kind === 'ask' ? entry.level.asks : deltasOf(entry.level);
     return sum + Number(amounts.find(({ name }) => name === LIFTED.name)?.milli ?? 0);
   }, 0);

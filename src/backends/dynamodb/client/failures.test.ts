@@ -57,6 +57,8 @@ describe('errors of the SDK', () => {
     ['unreached: connection', { code: 'ECONNREFUSED' }],
     ['unreached: connection', { code: 'ENOTFOUND' }],
     ['unreached: connection', { code: 'EAI_AGAIN' }],
+    ['unreached: connection', { code: 'EAI_FAIL' }],
+    ['unreached: connection', { code: 'EAI_MEMORY' }],
     ['unreached: connection', { code: 'EHOSTUNREACH' }],
     ['unreached: connection', { code: 'ENETUNREACH' }],
     ['lost: connection', { name: 'TimeoutError', code: 'ECONNRESET' }],
@@ -259,7 +261,7 @@ test('a region that is missing is bad input, and the message names every place w
     code: 'input.invalid',
     exitCode: 3,
     message:
-      'No AWS region is known for table limits: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION or in the AWS profile',
+      'No AWS region is known for table limits: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION, or in the AWS profile, which @aws-sdk/client-dynamodb reads if it is installed',
   });
   client.destroy();
 });

@@ -20,7 +20,7 @@ export type Failure =
   /** The request did not reach the store; nothing was written. */
   | { readonly kind: 'unreached'; readonly error: HeadgateError }
   /**
-   * No answer, or a broken one: the write may or may not have happened. `unsent`: the connection was not made in time.
+   * No answer, or a broken one: the write may or may not have happened. `unsent`: the connection was not made.
    */
   | { readonly kind: 'lost'; readonly error: HeadgateError; readonly unsent?: boolean }
   /** A retry would not help; nothing was written. */
@@ -36,6 +36,8 @@ interface ServiceError {
   readonly message?: string;
   readonly code?: string;
   readonly cause?: { readonly code?: string };
+  /** The transport knows that nothing was sent. */
+  readonly unsent?: boolean;
   readonly Item?: Item;
   readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: Item }[];
   readonly ThrottlingReasons?: readonly { readonly reason?: string }[];
@@ -64,8 +66,8 @@ const ACCESS = new Set([
   'ExpiredToken',
   'CredentialsProviderError',
 ]);
-/** The connection was never made, so nothing can have been written. */
-const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** The connection was never made, so nothing can have been written. EAI: the name of the host was not resolved. */
+const UNREACHED = /^(?:ECONNREFUSED|ENOTFOUND|EAI_[A-Z]+|EHOSTUNREACH|ENETUNREACH)$/;
 
 /**
  * Codes of a broken connection. HPE: the answer is not HTTP. UND: a request handler of the caller's that uses fetch. A bad
@@ -113,7 +115,8 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   }
   // The SDK calls a connection that was cut a TimeoutError, too. Its code shows the difference.
   if (isBrokenOff(error)) {
-    return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+    const unsent = error.unsent === true;
+    return { kind: 'lost', unsent, error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
   if (name === 'LostAnswer') {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'server', wrap) };
@@ -123,7 +126,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
     return { kind: 'lost', error: new BackendUnavailable(`${what}: the answer is broken: ${message}`, 'server', wrap) };
   }
   if (name === 'TimeoutError' || name === 'AbortError' || error.code === 'ETIMEDOUT') {
-    const unsent = NO_CONNECTION.test(message);
+    const unsent = error.unsent === true || NO_CONNECTION.test(message);
     return { kind: 'lost', unsent, error: new BackendUnavailable(`${what}: no answer in time`, 'timeout', wrap) };
   }
   if (thrown instanceof HeadgateError) return { kind: 'fatal', error: thrown };
@@ -135,7 +138,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
 
 /** Whether the code of the error says that no connection was made. */
 function isUnreached(thrown: unknown): boolean {
-  return typeof thrown === 'object' && thrown !== null && UNREACHED.has(codeOf(thrown));
+  return typeof thrown === 'object' && thrown !== null && UNREACHED.test(codeOf(thrown));
 }
 
 /** Whether the connection broke while the request or its answer was under way. */
@@ -154,12 +157,32 @@ function missingTable(table: string, options?: { readonly cause?: unknown }): Sc
 }
 
 function missingRegion(table: string, options: { readonly cause: unknown }): HeadgateError {
-  const message = `No AWS region is known for table ${table}: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION or in the AWS profile`;
+  const message = `No AWS region is known for table ${table}: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION, or in the AWS profile, which @aws-sdk/client-dynamodb reads if it is installed`;
   return new HeadgateError('input.invalid', message, options);
 }
 
 function cancelReasons({ CancellationReasons = [] }: ServiceError): readonly CancelReason[] {
   return CancellationReasons.map(({ Code = 'None', Item: item }) => ({ code: Code, item }));
+}
+
+/** The reasons for which DynamoDB cancels a transaction that can be written later. */
+const THROTTLING_REASONS = new Set(['ThrottlingError', 'ProvisionedThroughputExceeded']);
+const OF_OTHER_WRITERS = new Set(['None', 'ConditionalCheckFailed', 'TransactionConflict']);
+
+/** The failure that a cancelled transaction means for its sender: `cancelled` only if other writers caused it. */
+export function causeOfCancel(reasons: readonly CancelReason[], what: string, table: string): Failure {
+  const codes = reasons.map(({ code }) => code).filter((code) => !OF_OTHER_WRITERS.has(code));
+  const [first] = codes;
+  // The condition decides: what is throttled beside it would not be written anyway.
+  if (first === undefined || reasons.some(({ code }) => code === 'ConditionalCheckFailed')) {
+    return { kind: 'cancelled', reasons };
+  }
+  if (codes.every((code) => THROTTLING_REASONS.has(code))) {
+    const error = new BackendUnavailable(`${what}: DynamoDB throttles table ${table} (${first})`, 'throttled');
+    return { kind: 'throttled', hotKey: false, error };
+  }
+  const message = `${what}: cancelled (${codes.join(', ')})`;
+  return { kind: 'fatal', error: new InfrastructureError('infrastructure.dynamodb', message) };
 }
 
 /** DynamoDB names the cause of throttling: `TableWriteKeyRangeThroughputExceeded` is one range of keys of the table. */

@@ -13,6 +13,11 @@ export function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname);
 }
 
+/** Whether it is the address of an engine on this machine. */
+export function isLoopbackEndpoint(endpoint: string | undefined): boolean {
+  return endpoint !== undefined && URL.canParse(endpoint) && isLoopback(new URL(endpoint).hostname);
+}
+
 /** DynamoDB Local accepts letters and digits only. */
 const MADE_UP = { accessKeyId: 'headgate', secretAccessKey: 'headgate' };
 
@@ -25,7 +30,7 @@ export function loopbackDefaults(
   { region, endpoint }: ClientSettings,
   env: Environment = process.env,
 ): { readonly region?: string; readonly credentials?: AwsCredentials } {
-  if (endpoint === undefined || !URL.canParse(endpoint) || !isLoopback(new URL(endpoint).hostname)) return {};
+  if (!isLoopbackEndpoint(endpoint)) return {};
   return {
     ...(region === undefined && !env['AWS_REGION'] ? { region: 'us-east-1' } : {}),
     ...(env['AWS_ACCESS_KEY_ID'] ? {} : { credentials: MADE_UP }),

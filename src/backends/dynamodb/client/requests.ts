@@ -9,6 +9,9 @@ export type Answer<Op extends Operation> =
   | { readonly ok: true; readonly output: Operations[Op][1] }
   | { readonly ok: false; readonly failure: Failure };
 
+/** The timeout of each request that no caller's deadline bounds: of scans, migrations, workers. */
+export const REQUEST_MS = 10_000;
+
 /** One table and its transport. All requests to DynamoDB go through it. */
 export interface Table {
   readonly name: string;

@@ -1,15 +1,23 @@
 import type { ChargeReceipt } from '../../../backend.js';
+import { BackendUnavailable } from '../../../core/errors.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketRef, Executor, TransactionAnswer, WriteAnswer } from '../bucket/executor.js';
-import type { Creation, RecordStep, RecordValue, RecordWrite, Update } from '../bucket/writes/record-write.js';
+import type {
+  Creation,
+  ListStep,
+  RecordStep,
+  RecordValue,
+  RecordWrite,
+  Update,
+} from '../bucket/writes/record-write.js';
 import type { Deadline } from '../../../machine-time.js';
-import { errorOf, type Failure } from '../client/failures.js';
+import { causeOfCancel, errorOf, type Failure } from '../client/failures.js';
 import { readItem, send, type Table } from '../client/requests.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 import { requireOwn } from '../table/foreign-record.js';
 import { ATTRIBUTE, decodeShard, type ShardImage } from '../table/items.js';
-import { buildReceiptKey, buildShardKey, keyItem, type ShardKey } from '../table/keys.js';
+import { buildReceiptKey, buildShardKey, keyItem, type ShardKey, SWEEP_ATTRIBUTES, sweepKeys } from '../table/keys.js';
 import { decodeReceipt, encodeReceipt, receiptCondition } from '../table/receipts.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { PutItemInput, TransactWriteItem, UpdateItemInput } from '@aws-sdk/client-dynamodb';
@@ -41,7 +49,7 @@ export class DynamoDBExecutor implements Executor {
         ? await this.#create(write, known, deadline)
         : await this.#update(key, write, known, deadline);
     } catch (error) {
-      // The answer shows a record that this code cannot read.
+      // The record that refused the write is one that this code cannot read.
       return { kind: 'failed', error };
     }
   }
@@ -50,12 +58,17 @@ export class DynamoDBExecutor implements Executor {
     const TransactItems = writes.map((write) => renderAction(this.#table.name, write));
     const answer = await send(this.#table, 'TransactWriteItems', { TransactItems }, deadline);
     if (answer.ok) return { kind: 'written' };
-    return answer.failure.kind === 'cancelled' ? { kind: 'refused' } : notWritten(answer.failure, 'TransactWriteItems');
+    const what = 'TransactWriteItems';
+    const { failure } = answer;
+    const cause = failure.kind === 'cancelled' ? causeOfCancel(failure.reasons, what, this.#table.name) : failure;
+    return cause.kind === 'cancelled' ? { kind: 'refused' } : notWritten(cause, what);
   }
 
   async read(key: ShardKey, known: readonly Limit[], deadline: Deadline): Promise<ShardImage | null> {
     const item = await readItem(this.#table, buildShardKey(this.ns, key), deadline);
-    return item === undefined ? null : this.#decode(item, known, key);
+    if (item === undefined) return null;
+    if (!this.#isAt(key, item)) throw answerToOther();
+    return this.#decode(item, known, key);
   }
 
   async readReceipt(receipt: ChargeReceipt, nowMs: EpochMs, deadline: Deadline): Promise<string | null> {
@@ -76,22 +89,49 @@ export class DynamoDBExecutor implements Executor {
   async #update(key: ShardKey, write: Update, known: readonly Limit[], deadline: Deadline): Promise<WriteAnswer> {
     const answer = await send(this.#table, 'UpdateItem', renderUpdate(this.#table.name, write), deadline);
     if (!answer.ok) return this.#refused(answer.failure, known, key);
-    // The transport returns no answer that lacks the item.
-    const item = answer.output.Attributes as Item;
-    return { kind: 'written', image: this.#decode(item, known, key) };
+    try {
+      // The transport returns no answer that lacks the item.
+      const image = this.#decode(answer.output.Attributes as Item, known, key);
+      const isOther = (ownId(write) ?? image.writeId) !== image.writeId;
+      return isOther ? { kind: 'no-answer', unsent: false, error: answerToOther() } : { kind: 'written', image };
+    } catch (error) {
+      // The write has landed in a record that this code cannot read. To its entries it is a write without an answer.
+      return { kind: 'no-answer', unsent: false, error };
+    }
   }
 
   #refused(failure: Failure, known: readonly Limit[], key: ShardKey): WriteAnswer {
     if (failure.kind === 'condition') {
-      return { kind: 'refused', image: failure.item === undefined ? null : this.#decode(failure.item, known, key) };
+      const { item } = failure;
+      if (item === undefined) return { kind: 'refused', image: null };
+      if (!this.#isAt(key, item)) return { kind: 'no-answer', unsent: false, error: answerToOther() };
+      return { kind: 'refused', image: this.#decode(item, known, key) };
     }
     return notWritten(failure, 'writing a bucket');
+  }
+
+  #isAt(key: ShardKey, item: Item): boolean {
+    return item['PK']?.S === encodedKey(this.ns, key)['PK']?.S;
   }
 
   #decode(item: Item, known: readonly Limit[], key: ShardKey): ShardImage {
     // Only a bucket that another client wrote has no write id.
     return decodeShard(item[ATTRIBUTE.writeId] === undefined ? requireOwn(this.#table, item) : item, known, key);
   }
+}
+
+/** The id that the write gives the record. undefined: it keeps the id. */
+function ownId({ steps }: Update): RecordValue | undefined {
+  for (const step of steps) if (step.op === 'set' && step.attribute === ATTRIBUTE.writeId) return step.value;
+  return undefined;
+}
+
+/**
+ * A server or proxy that answers one request twice may do so while the next request is under way, and HTTP does not say
+ * which request an answer is for.
+ */
+function answerToOther(): BackendUnavailable {
+  return new BackendUnavailable('The answer of DynamoDB is for another request', 'server');
 }
 
 function notWritten(
@@ -118,7 +158,7 @@ export function renderUpdate(tableName: string, { ns, key, steps }: Update): Upd
   return {
     TableName: tableName,
     Key: encodedKey(ns, key),
-    ...renderSteps(steps),
+    ...renderSteps(withIndexKeys(ns, key, steps)),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   };
@@ -159,7 +199,7 @@ export function renderAction(tableName: string, write: RecordWrite): TransactWri
         Update: {
           TableName: tableName,
           Key: encodedKey(write.ns, write.key),
-          ...requireUpdate(renderSteps(write.steps)),
+          ...requireUpdate(renderSteps(withIndexKeys(write.ns, write.key, write.steps))),
         },
       };
     case 'receipt': {
@@ -168,9 +208,27 @@ export function renderAction(tableName: string, write: RecordWrite): TransactWri
         Put: { TableName: tableName, Item: encodeReceipt(ns, receipt, endMs), ...receiptCondition(nowMs) },
       };
     }
-    case 'delete':
-      return { Delete: { TableName: tableName, Key: encodedKey(write.ns, write.key), ...renderSteps(write.steps) } };
+    case 'delete': {
+      const { ns, key, steps } = write;
+      const input = renderSteps(withIndexKeys(ns, key, steps));
+      return { Delete: { TableName: tableName, Key: encodedKey(ns, key), ...input } };
+    }
   }
+}
+
+/** The steps with the keys of the index that the sweep list is. Most writes do not touch it, and keep their list. */
+function withIndexKeys(ns: string, key: ShardKey, steps: readonly (RecordStep | ListStep)[]): readonly RecordStep[] {
+  if (steps.every(isPlain)) return steps;
+  return steps.flatMap((step): readonly RecordStep[] => {
+    if (isPlain(step)) return [step];
+    return step.op === 'unlist'
+      ? SWEEP_ATTRIBUTES.map((attribute) => ({ op: 'remove', attribute, value: null }))
+      : Object.entries(sweepKeys(ns, key)).map(([attribute, value]) => ({ op: 'set', attribute, value }));
+  });
+}
+
+function isPlain(step: RecordStep | ListStep): step is RecordStep {
+  return step.op !== 'list-for-sweep' && step.op !== 'unlist';
 }
 
 /** A write of many holders has a shape of its own, which would only evict those of the common writes. */

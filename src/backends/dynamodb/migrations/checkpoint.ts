@@ -2,9 +2,9 @@ import { json, readJson, readText, text } from '../table/attributes.js';
 import { buildMigrationKey, keyItem } from '../table/keys.js';
 import { deadlineIn } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
-import { readItem, sendRepeatable, type Table } from '../client/requests.js';
+import { REQUEST_MS, readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { withRetries, REQUEST_MS } from '../schema/retry.js';
+import { withRetries } from '../schema/retry.js';
 import { NOTHING, type Tally } from './tally.js';
 
 export const PHASES = ['copy', 'verify', 'remove'] as const;

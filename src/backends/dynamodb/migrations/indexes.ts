@@ -1,6 +1,6 @@
 import { deadlineIn } from '../../../machine-time.js';
-import { sendRead, type Table } from '../client/requests.js';
-import { REQUEST_MS } from '../schema/retry.js';
+import { REQUEST_MS, sendRead, type Table } from '../client/requests.js';
+
 import { findingsOf, type IndexFinding } from './index-findings.js';
 
 /** Indexes that need a change. DynamoDB cannot change a projection in place. */

@@ -2,9 +2,9 @@ import { json, readText, text } from '../table/attributes.js';
 import { keyItem } from '../table/keys.js';
 import { deadlineIn } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
-import { readItem, sendRepeatable, type Table } from '../client/requests.js';
+import { REQUEST_MS, readItem, sendRepeatable, type Table } from '../client/requests.js';
 import { OLD_VERSION_KEY } from '../schema/schema.js';
-import { withRetries, REQUEST_MS } from '../schema/retry.js';
+import { withRetries } from '../schema/retry.js';
 import type { Survey } from './survey.js';
 
 /**

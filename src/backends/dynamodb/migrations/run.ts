@@ -1,7 +1,7 @@
 import { registerNamespace } from '../schema/create-table.js';
 import { deadlineIn } from '../../../machine-time.js';
 import { buildNamespaceKey } from '../table/keys.js';
-import { readItem, type Table } from '../client/requests.js';
+import { REQUEST_MS, readItem, type Table } from '../client/requests.js';
 import { beginMigration, finishMigration, raiseVersion, readVersion } from '../schema/schema.js';
 import { OLDEST_VERSION, SCHEMA_VERSION } from '../schema/schema-version.js';
 import { openTransport } from '../client/open-transport.js';
@@ -13,7 +13,7 @@ import { writeEntitySettings } from './convert/entity-settings.js';
 import { findTargetNamespaces } from './legacy/target-namespaces.js';
 import { type IndexFinding, refuseMissing } from './index-findings.js';
 import { inspectIndexes } from './indexes.js';
-import { REQUEST_MS, withRetries } from '../schema/retry.js';
+import { withRetries } from '../schema/retry.js';
 import { stillWritten } from './phases.js';
 import { refuseOldClients } from './refuse-old-clients.js';
 import { checkDrop, refuseUnmovable, reportSettings, type SettingReport } from './refuse-unmovable.js';
@@ -80,6 +80,12 @@ export interface MigrationResult {
   readonly problems: readonly MigrationProblem[];
 }
 
+/** Whether a run changes the table, by the report of a dry run. Records that stay as they are change nothing. */
+export function changesTable({ from, raisesTo, migrations }: MigrationReport): boolean {
+  const isReady = from >= OLDEST_VERSION;
+  return raisesTo !== null || migrations.some(({ found, left }) => !isReady || found > left);
+}
+
 /** Every phase reads every record. */
 const READS_PER_RECORD = 3;
 
@@ -116,15 +122,16 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   const report = { from, raisesTo, dryRun, indexes, settings };
   if (dryRun) return { ...report, to: from, migrations: rehearsed };
   refuseMissing(table.name, indexes);
-  if (options.leave !== true) refuseUnmovable(table, rehearsed, settings);
   const toDo = await withWork(table, migrations, rehearsed);
+  const isDone = isReady && toDo.length === 0;
+  if (options.leave !== true && !isDone) refuseUnmovable(table, rehearsed, settings);
   const end = async (): Promise<number> => {
     if (!isReady) return SCHEMA_VERSION;
     if (raisesTo === null || !raise) return from;
     await raiseVersion(table, deadlineIn(REQUEST_MS));
     return raisesTo;
   };
-  if (isReady && toDo.length === 0) return { ...report, to: await end(), migrations: rehearsed };
+  if (isDone) return { ...report, to: await end(), migrations: rehearsed };
 
   await beginMigration(table, deadlineIn(REQUEST_MS));
   await refuseOldClients(table, survey);

@@ -14,13 +14,13 @@ export interface ReconcileOptions extends SdkOptions {
   readonly table: string;
   /** Once aborted, the work in progress is finished and no more is started. */
   readonly signal?: AbortSignal;
-  /** Unless given: the system's clock, corrected by the store's time. */
+  /** The source of time. Default: the system's clock, corrected by the store's time. */
   readonly clock?: Clock;
 }
 
 /** Options of `runReconciler`. */
 export interface ReconcilerOptions extends ReconcileOptions {
-  /** The pause between two sweeps. Default: 300 000. */
+  /** The pause between two sweeps. Default: 300,000. */
   readonly intervalMs?: number;
   /** Called after each sweep with its report. */
   readonly onReport?: (report: ReconcilerReport) => void;

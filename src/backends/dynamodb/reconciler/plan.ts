@@ -1,10 +1,11 @@
+import { hasExpired } from '../../../core/bucket/give-back.js';
 import { compareVersions } from '../../../core/config/config.js';
 import { sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { SlotCorrection } from '../bucket/writes/write-sweep.js';
-import { hasExpired, planReclaim } from '../bucket/group/plan-group.js';
+import { planReclaim } from '../bucket/group/plan-group.js';
 import { accountOf, type ShardImage, writtenAtMs } from '../table/items.js';
 import type { ShardWrite } from '../bucket/shard-write.js';
 import {

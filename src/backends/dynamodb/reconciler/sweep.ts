@@ -6,7 +6,7 @@ import { buildShardKey, index, parseShardKey } from '../table/keys.js';
 import { readItems } from '../client/batches.js';
 import type { Table } from '../client/requests.js';
 import { checkSchema } from '../schema/schema.js';
-import { createNamespaceGate } from '../schema/gates.js';
+import { createNamespaceGate } from '../schema/namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import { readRows } from '../stores/rows.js';
 import { type ReconcilerReport, ReportSum } from './report.js';

@@ -2,11 +2,11 @@ import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { BackendUnavailable, InfrastructureError, SchemaMismatch } from '../../../core/errors.js';
 import { type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
-import { type Answer, sendRead, sendRepeatable, type Table } from '../client/requests.js';
+import { REQUEST_MS, type Answer, sendRead, sendRepeatable, type Table } from '../client/requests.js';
 import { hasVersion, refuseOlder, writeVersion } from './schema.js';
 import { openTransport } from '../client/open-transport.js';
 import type { LoadSdk, SdkOptions } from '../client/sdk-transport.js';
-import { createNamespaceGate } from './gates.js';
+import { createNamespaceGate } from './namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import type { Operation } from '../client/transport.js';
 import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from '../table/table-definition.js';
@@ -16,7 +16,6 @@ import { type NamedTable, tableNameOf } from '../table/table-name.js';
 export type CreateTableOptions = SdkOptions & NamedTable;
 
 const PATIENCE_MS = 120_000;
-const REQUEST_MS = 10_000;
 const FIRST_NAMESPACE = 'default';
 
 /**

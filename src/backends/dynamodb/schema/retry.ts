@@ -5,9 +5,6 @@ const FIRST_WAIT_MS = 200;
 const MAX_WAIT_MS = 5_000;
 const MAX_RETRY_MS = 120_000;
 
-/** The timeout of each request of a migration or a scan. */
-export const REQUEST_MS = 10_000;
-
 /**
  * Retries work that failed because the table was throttled or unavailable. No caller waits for a migration, and all its
  * work may be repeated.

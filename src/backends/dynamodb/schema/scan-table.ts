@@ -1,8 +1,8 @@
 import { text } from '../table/attributes.js';
 import { deadlineIn } from '../../../machine-time.js';
-import { sendRead, type Table } from '../client/requests.js';
+import { REQUEST_MS, sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { REQUEST_MS, withRetries } from './retry.js';
+import { withRetries } from './retry.js';
 
 /** Items read per page: the number that a migration has in memory, and repeats after a crash. */
 const PAGE = 250;

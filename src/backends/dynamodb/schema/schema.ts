@@ -91,7 +91,7 @@ export async function finishMigration(table: Table, deadline: Deadline): Promise
 /**
  * Raises a usable table to the version of this code: one conditional write, after which older clients are refused.
  * Returns false if another run has raised it. `nowMs` is the time of the store, known from an earlier answer: see
- * `version-gate.ts`.
+ * `gates.ts`.
  */
 export async function raiseVersion(
   table: Table,

@@ -1,4 +1,4 @@
-import type { AuditRecord, AuditStore, Page, PageRequest, RegistryCall } from '../../../backend.js';
+import type { AuditPageRequest, AuditRecord, AuditStore, Page, RegistryCall } from '../../../backend.js';
 import { AUDIT_LIFE_MS } from '../../../core/usage/usage.js';
 import { readKey } from '../table/attributes.js';
 import { deadlineIn } from '../../../machine-time.js';
@@ -8,8 +8,8 @@ import { decodeAudit } from '../table/records.js';
 import { readItems } from '../client/batches.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { NamespaceGate } from '../schema/gates.js';
-import { behind, pageOfRecords, readRows } from './rows.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
+import { beyond, pageOfRecords, readRows } from './rows.js';
 
 export function createAuditStore(table: Table, gate: NamespaceGate): AuditStore {
   return {
@@ -21,17 +21,17 @@ export function createAuditStore(table: Table, gate: NamespaceGate): AuditStore 
   };
 }
 
-/** Audit records of one subject, in the order of time. */
+/** Audit records of one subject, in the order of time or its reverse. */
 export function listAuditOf(
   table: Table,
   ns: string,
   subject: string,
   { nowMs, timeoutMs }: RegistryCall,
-  page: PageRequest,
+  page: AuditPageRequest,
 ): Promise<Page<AuditRecord>> {
   const deadline = deadlineIn(timeoutMs);
   const partitions = [buildAuditKey(ns, subject, '').PK];
-  const range = { index: null, partitions, ...behind(AUDIT_PREFIX, page.after) };
+  const range = { index: null, partitions, ...beyond(AUDIT_PREFIX, page) };
   const rows = readRows(table, range, page.limit + 1, () => deadline);
   return pageOfRecords(
     rows,
@@ -41,16 +41,16 @@ export function listAuditOf(
   );
 }
 
-/** Audit records of all subjects, in the order of time: the index sorts them by id. */
+/** Audit records of all subjects, in the order of time or its reverse: the index sorts them by id. */
 function listAll(
   table: Table,
   ns: string,
   { nowMs, timeoutMs }: RegistryCall,
-  page: PageRequest,
+  page: AuditPageRequest,
 ): Promise<Page<AuditRecord>> {
   const deadline = deadlineIn(timeoutMs);
   const partitions = SUFFIXES.map((suffix) => index.all(ns, suffix));
-  const range = { index: 'GSI4', partitions, ...behind(index.audit(ns, ''), page.after) } as const;
+  const range = { index: 'GSI4', partitions, ...beyond(index.audit(ns, ''), page) } as const;
   const load = async (rows: readonly Item[]) => {
     const items = await readItems(table, rows.map(readKey), deadline);
     return items.map((item) => shown(item, nowMs));

@@ -1,7 +1,7 @@
 import type { AdminCall, BucketStore, BucketToPause } from '../../../backend.js';
 import { describePause } from '../../../core/config/paused-records.js';
 import { laterPause, type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
-import type { BucketCache } from '../acquire/bucket-shards.js';
+import { type BucketCache, tuningOf } from '../acquire/bucket-shards.js';
 import { latestPause } from '../bucket/shard-pauses.js';
 import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { readItem, type Table } from '../client/requests.js';
@@ -14,7 +14,8 @@ import { encodeConfig } from '../table/records.js';
 import { type Action, putAction, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { asSeen } from './config.js';
-import type { NamespaceGate, VersionGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
+import type { VersionGate } from '../schema/version-gate.js';
 import { pauseShards } from './pause-shards.js';
 import type { RecentWrites } from './recent-writes.js';
 
@@ -43,13 +44,15 @@ export function createBucketPause(
     const { entityId, resource } = bucket;
     const deadline = deadlineIn(call.timeoutMs);
     const shards = buckets.of(ns, entityId, resource);
+    const { bucketLifeFactor: lifeFactor } = tuningOf(call);
+    const pausing = { executor: shards.executor, bucket, nowMs, deadline, lifeFactor };
     try {
       const [before = []] = await readBuckets(table, ns, [bucket], deadline);
       const change = await writeChange(table, ns, call, deadline, async () =>
         planRecord(table, call, bucket, wanted, deadline),
       );
       for (let pause = change.after; ;) {
-        await pauseShards(shards.executor, bucket, pause, nowMs, deadline);
+        await pauseShards(pausing, pause);
         // Of two operators at once, each might write some shards last: the record decides, and all shards follow it.
         const current = decodePause((await readRecord(table, ns, bucket, deadline)) ?? {}) ?? null;
         if (samePause(current, pause)) break;

@@ -13,21 +13,33 @@ import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import { writeChange } from './change.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import { releaseHolders } from './release-holders.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
 
-/** Fills all shards of a bucket and writes the audit record in one transaction. */
+/** The holders that the reset of one shard removes: one expression has at most 4 KB. */
+const MAX_REMOVED = 400;
+
+/**
+ * Fills all shards of a bucket and writes the audit record in one transaction. Of a shard with more holders than that can
+ * remove, some are released before it.
+ */
 export function createBucketReset(table: Table, buckets: BucketCache, gate: NamespaceGate): BucketStore['reset'] {
   return async (call, entityId, resource) => {
     await gate.check(call);
     const { namespaceId: ns, nowMs } = call;
     const deadline = deadlineIn(call.timeoutMs);
+    const { executor } = buckets.of(ns, entityId, resource);
+    const read = async () => (await readBuckets(table, ns, [{ entityId, resource }], deadline))[0] ?? [];
     const done = await writeChange<boolean>(table, ns, call, deadline, async () => {
-      const [shards = []] = await readBuckets(table, ns, [{ entityId, resource }], deadline);
-      if (shards.length === 0) return { result: false, write: null };
+      const found = await read();
+      if (found.length === 0) return { result: false, write: null };
+      const crowded = found.filter(({ holders }) => countOpen(holders) > MAX_REMOVED);
+      await Promise.all(crowded.map(async (image) => releaseHolders(executor, image, MAX_REMOVED, nowMs, deadline)));
+      const shards = crowded.length === 0 ? found : await read();
       const actions = shards.map((image) =>
         renderAction(table.name, buildReset(ns, image, nowMs, createWriteId(nowMs, table.random))),
       );
-      const before = { resource, ...balances(shards, nowMs, false) };
+      const before = { resource, ...balances(found, nowMs, false) };
       const after = { resource, ...balances(shards, nowMs, true) };
       return { result: true, write: { action: 'bucket.reset', subject: entityId, before, after, actions } };
     });

@@ -5,16 +5,19 @@ import { countOpen } from '../../../core/bucket/portable.js';
 import { add, type Int } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
+import { laterPause } from '../../../core/pause.js';
+import { readItems } from '../client/batches.js';
 import { readKey } from '../table/attributes.js';
+import { requireOwn } from '../table/foreign-record.js';
 import { type Deadline, deadlineIn } from '../../../machine-time.js';
-import type { Account, ShardImage } from '../table/items.js';
-import { index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
+import { type Account, decodePause, type ShardImage } from '../table/items.js';
+import { buildConfigKey, index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
 import { latestPause } from '../bucket/shard-pauses.js';
 import { asReclaimed } from '../bucket/across-shards.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
 import { pageOfRecords, readRows, type RowRange } from './rows.js';
 
 /** Buckets for administrators: the sum of all shards. */
@@ -33,8 +36,17 @@ export function createBucketStore(
     async read(call, entityId, resource) {
       await gate.check(call);
       const deadline = deadlineIn(call.timeoutMs);
-      const [shards] = await readBuckets(table, call.namespaceId, [{ entityId, resource }], deadline);
-      return describeBucket({ entityId, resource }, shards ?? [], call.nowMs);
+      const { namespaceId: ns, nowMs } = call;
+      // A pause that stopped halfway, or that a migration made, is only in the config record.
+      const recordKey = buildConfigKey(ns, { kind: 'entity', entityId, resource });
+      const [[shards], [record]] = await Promise.all([
+        readBuckets(table, ns, [{ entityId, resource }], deadline),
+        readItems(table, [recordKey], deadline),
+      ]);
+      const found = describeBucket({ entityId, resource }, shards ?? [], nowMs);
+      const pause = decodePause(requireOwn(table, record) ?? {});
+      if (found === undefined || pause === undefined) return found;
+      return { ...found, pause: laterPause(found.pause, pause) };
     },
     listOfEntity(call, entityId, page) {
       const range: RowRange = {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { AuditAction, RegistryChange } from '../../../backend.js';
-import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
+import { BackendUnavailable, type HeadgateError } from '../../../core/errors.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
-import { errorOf } from '../client/failures.js';
+import { causeOfCancel, errorOf } from '../client/failures.js';
 import { encodeAudit } from '../table/records.js';
 import { sendRepeatable, type Table } from '../client/requests.js';
 import type { Action } from './actions.js';
@@ -68,7 +68,6 @@ function tokenOf(...parts: readonly (string | number)[]): string {
 }
 
 const CONDITION_FAILED = 'ConditionalCheckFailed';
-const TRANSIENT = new Set(['None', 'TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /**
  * Writes all actions or none; the first must be an audit record. Retries until it is answered. DynamoDB deduplicates by
@@ -89,17 +88,18 @@ async function transact(
     const codes = answer.failure.reasons.map(({ code }) => code);
     if (codes[0] === CONDITION_FAILED) return 'written';
     if (codes.includes(CONDITION_FAILED)) return 'refused';
-    if (!codes.every((code) => TRANSIENT.has(code))) {
-      throw new InfrastructureError('infrastructure.dynamodb', `TransactWriteItems: cancelled (${codes.join(', ')})`);
-    }
-    await backOff(table, attempt, deadline);
+    const cause = causeOfCancel(answer.failure.reasons, 'TransactWriteItems', table.name);
+    if (cause.kind === 'fatal') throw cause.error;
+    await backOff(table, attempt, deadline, cause.kind === 'throttled' ? cause.error : undefined);
   }
 }
 
-async function backOff(table: Table, attempt: number, deadline: Deadline): Promise<void> {
+/** `late`: what is thrown if no time is left. */
+async function backOff(table: Table, attempt: number, deadline: Deadline, late?: HeadgateError): Promise<void> {
   const waitMs = backOffMs(attempt, table.random);
   if (timeLeftMs(deadline) <= waitMs) {
-    throw new BackendUnavailable('Other writers kept changing the same records until the deadline', 'contended');
+    const what = 'Other writers kept changing the same records until the deadline';
+    throw late ?? new BackendUnavailable(what, 'contended');
   }
   await pause(waitMs);
 }

@@ -1,3 +1,4 @@
+import { printOptions } from '../../../core/limit-options.js';
 import type { AdminCall, Call, ConfigChange, ConfigRead, ConfigStore, LevelRecord } from '../../../backend.js';
 import { planConfigChange } from '../../../core/config/config-change.js';
 import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config/config.js';
@@ -21,12 +22,18 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { KeyedMutex } from './keyed-mutex.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
+import type { VersionGate } from '../schema/version-gate.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 
 /** Stored limits by level. */
-export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): ConfigStore {
+export function createConfigStore(
+  table: Table,
+  gate: NamespaceGate,
+  versions: Pick<VersionGate, 'require'>,
+  ownWrites: RecentWrites,
+): ConfigStore {
   const writes = new KeyedMutex();
   const reads = new SharedReads(table);
 
@@ -52,6 +59,10 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
 
     async write(call, level, change) {
       await gate.check(call);
+      // A client of version 1 would enforce a shadow, and serve every class without a reserve.
+      if (change.limits?.some((limit) => printOptions(limit) !== '') === true) {
+        await versions.require(call, 'a limit with options');
+      }
       const { namespaceId: ns, nowMs } = call;
       const deadline = deadlineIn(call.timeoutMs);
       try {

@@ -14,7 +14,8 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
-import type { NamespaceGate, VersionGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
+import type { VersionGate } from '../schema/version-gate.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 
@@ -31,11 +32,13 @@ export function createEntityStore(
   const change = async <T>(
     call: AdminCall,
     plan: (deadline: Deadline) => Promise<PlannedChange<T>>,
-    pause?: Pause | null,
+    { pause, bypass }: Pick<EntityChange, 'pause' | 'bypass'> = {},
   ): Promise<T> => {
     await gate.check(call);
     // A client of version 1 would ignore the pause.
     if (pause !== undefined && pause !== null) await versions.require(call, 'a pause');
+    // And enforce the limits of an entity that has a bypass.
+    if (bypass === true) await versions.require(call, 'a bypass');
     const deadline = deadlineIn(call.timeoutMs);
     try {
       return await writeChange(table, call.namespaceId, call, deadline, async () => plan(deadline));
@@ -46,11 +49,12 @@ export function createEntityStore(
   };
 
   return {
-    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline), entity.pause),
+    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline), entity),
     update: (call, id, fields, seen) =>
-      change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline), fields.pause),
+      change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline), fields),
     delete: (call, id, seen = null) => change(call, (deadline) => planDeletion(table, call, id, seen, deadline)),
-    pause: (call, id, pause) => change(call, (deadline) => planEntityPause(table, call, id, pause, deadline), pause),
+    pause: (call, id, pause) =>
+      change(call, (deadline) => planEntityPause(table, call, id, pause, deadline), { pause }),
 
     async read(call, id) {
       await gate.check(call);

@@ -1,7 +1,6 @@
 import type { AdminCall, LeaseLevel, LeaseStore, LevelChange } from '../../../backend.js';
 import { isClosed } from '../../../core/bucket/portable.js';
 import { describeRelease } from '../../../core/bucket/released-lease.js';
-import { sub } from '../../../core/int.js';
 import { type BucketCache, tuningOf } from '../acquire/bucket-shards.js';
 import type { ChangeEntry } from '../bucket/group/entries.js';
 import { type GroupPlan, planGroup } from '../bucket/group/plan-group.js';
@@ -10,7 +9,7 @@ import { buildShardWrite } from '../bucket/shard-write.js';
 import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import type { Table } from '../client/requests.js';
 import { renderAction } from '../expressions/dynamodb-executor.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Action } from './actions.js';
@@ -69,12 +68,9 @@ function planOn(image: ShardImage, { call, leaseId, level }: Releasing): GroupPl
   const { nowMs } = call;
   const { entityId, resource } = level;
   const rules = { entityId, resource, limits: image.limits.map(({ limit }) => limit), version: image.version };
-  const totals = (holder.rates ?? []).map(({ name, milli }) => ({ name, milli: 0, deltaMilli: sub(0, milli) }));
   // As its expiry would: rates return only if the holder says so.
-  const change: LevelChange =
-    holder.rates === null
-      ? { ...rules, kind: 'deltas', deltas: [], holder: 'release' }
-      : { ...rules, kind: 'totals', totals, holder: 'release' };
+  const amounts = (holder.rates ?? []).map(({ name, milli }) => ({ name, fromMilli: milli, toMilli: 0 }));
+  const change: LevelChange = { ...rules, amounts, holder: 'release', refundsOnExpiry: true };
   const entry: ChangeEntry = { kind: 'change', level: change, leaseId, nowMs, uncounts: false, onlyIfHeld: true };
   const lifeFactor = tuningOf(call).bucketLifeFactor;
   return planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });

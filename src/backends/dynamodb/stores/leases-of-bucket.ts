@@ -1,6 +1,7 @@
 import type { LeaseRecord } from '../../../backend.js';
 import type { Holder } from '../../../core/bucket/decide.js';
-import { isClosed, joinHolders } from '../../../core/bucket/portable.js';
+import { joinHolders } from '../../../core/bucket/portable-parts.js';
+import { isClosed } from '../../../core/bucket/portable.js';
 import type { ShardImage } from '../table/items.js';
 
 export type BucketRef = Pick<LeaseRecord, 'entityId' | 'resource'>;

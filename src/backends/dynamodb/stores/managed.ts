@@ -9,7 +9,7 @@ import { decodeManaged, encodeManaged } from '../table/records.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, requiring, type Seen } from './actions.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 
 /** The marks of limits files. */

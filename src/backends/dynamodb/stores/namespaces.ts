@@ -25,7 +25,7 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, deleteAction, putAction, type Seen } from './actions.js';
 import { listAuditOf } from './audit.js';
 import { type PlannedChange, writeChange } from './change.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
 import { purgeNamespace } from './purge.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 

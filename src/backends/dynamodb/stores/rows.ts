@@ -16,12 +16,29 @@ export interface RowRange {
   /** Both ends are included. */
   readonly from: string;
   readonly to: string;
+  /** From `to` to `from`. */
+  readonly isDescending?: boolean;
 }
 
 /** Sort keys that start with `prefix` and come after `after`, the cursor of the previous page. */
 export function behind(prefix: string, after: string | null): Pick<RowRange, 'from' | 'to'> {
   // A space sorts before every character of a name, and DEL after.
   return { from: `${prefix}${after ?? ''} `, to: `${prefix}\u007f` };
+}
+
+/** As `behind`. In descending order: sort keys that start with `prefix` and come before `after`. */
+export function beyond(
+  prefix: string,
+  { after, isDescending = false }: { readonly after: string | null; readonly isDescending?: boolean },
+): Pick<RowRange, 'from' | 'to' | 'isDescending'> {
+  const all = behind(prefix, null);
+  if (!isDescending) return behind(prefix, after);
+  return { ...all, isDescending, to: after === null ? all.to : `${prefix}${justBefore(after)}` };
+}
+
+/** The largest text before `key` that has no character after DEL. */
+function justBefore(key: string): string {
+  return `${key.slice(0, -1)}${String.fromCharCode(key.charCodeAt(key.length - 1) - 1)}\u007f`;
 }
 
 /** The name of the attribute that rows of a range are sorted by. */
@@ -64,7 +81,7 @@ export async function* readRows(
     if (!lanes.every(isReady)) {
       await Promise.all(lanes.map(async (lane) => refill(table, range, lane, limit, deadline)));
     }
-    const row = firstOf(lanes, sort)?.rows.shift();
+    const row = firstOf(lanes, sort, range)?.rows.shift();
     if (row === undefined) return;
     yield row;
   }
@@ -74,10 +91,15 @@ function isReady(lane: PartitionRows): boolean {
   return lane.done || lane.rows.length > 0;
 }
 
-function firstOf(lanes: readonly PartitionRows[], sort: string): PartitionRows | undefined {
+function firstOf(
+  lanes: readonly PartitionRows[],
+  sort: string,
+  { isDescending = false }: RowRange,
+): PartitionRows | undefined {
   let first: PartitionRows | undefined;
   for (const lane of lanes) {
-    if (lane.rows.length > 0 && (first === undefined || sortOf(lane, sort) < sortOf(first, sort))) first = lane;
+    if (lane.rows.length === 0) continue;
+    if (first === undefined || sortOf(lane, sort) < sortOf(first, sort) !== isDescending) first = lane;
   }
   return first;
 }
@@ -102,7 +124,7 @@ async function refill(
 }
 
 function queryOf(table: Table, range: RowRange, lane: PartitionRows, limit: number): QueryInput {
-  const { index, from, to } = range;
+  const { index, from, to, isDescending = false } = range;
   return {
     TableName: table.name,
     ...(index === null ? { ConsistentRead: true } : { IndexName: index }),
@@ -110,6 +132,7 @@ function queryOf(table: Table, range: RowRange, lane: PartitionRows, limit: numb
     ExpressionAttributeNames: { '#p': index === null ? 'PK' : `${index}PK`, '#s': sortAttribute(range) },
     ExpressionAttributeValues: { ':p': text(lane.partition), ':from': text(from), ':to': text(to) },
     Limit: limit,
+    ...(isDescending ? { ScanIndexForward: false } : {}),
     ...(lane.startKey === undefined ? {} : { ExclusiveStartKey: lane.startKey }),
   };
 }

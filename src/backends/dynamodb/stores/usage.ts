@@ -8,7 +8,7 @@ import { decodeUsage } from '../table/records.js';
 import { readItems } from '../client/batches.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { NamespaceGate } from '../schema/gates.js';
+import type { NamespaceGate } from '../schema/namespace-gate.js';
 import { pageOfRecords, readRows, type RowRange } from './rows.js';
 
 /** Usage records. The stream worker writes them. */

@@ -1,5 +1,6 @@
 import type { AuditRecord } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
+import { reasonOf } from '../../../core/reason-of.js';
 import { ATTRIBUTE, decodeCounters, findUnknownAttribute, type ShardCounters } from '../table/items.js';
 import { AUDIT_PREFIX, parseNamespaceId, parseShardKey, type ShardKey, STATE } from '../table/keys.js';
 import { decodeAudit } from '../table/records.js';
@@ -88,7 +89,7 @@ export function decodeChange(raw: unknown, streamLabel: string): StreamChange {
   try {
     return decode(record, streamLabel);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     return { kind: 'poison', reason, sequence: sequenceOf(record, streamLabel), eventId: eventIdOf(record) };
   }
 }

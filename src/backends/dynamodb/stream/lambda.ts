@@ -1,5 +1,6 @@
 import { systemClock } from '../../../clock.js';
 import { ValidationError } from '../../../core/errors.js';
+import { reasonOf } from '../../../core/reason-of.js';
 import type { Table } from '../client/requests.js';
 import { openTransport } from '../client/open-transport.js';
 import type { SdkOptions } from '../client/sdk-transport.js';
@@ -21,11 +22,13 @@ export interface StreamResponse {
 
 /** Options of `createStreamHandler`. */
 export interface StreamHandlerOptions extends SdkOptions {
-  /** The table's name. Unless given: the table of the event's source. */
+  /** The table's name. Default: the table of the event's source. */
   readonly table?: string;
+  /** Stores audit records that expire. Without it, they are not archived. */
   readonly archive?: Archive;
+  /** The time in milliseconds. Default: that of the store. */
   readonly now?: () => number;
-  /** Receives one line of JSON; standard output unless given. */
+  /** Receives one line of JSON. Default: standard output. */
   readonly log?: (line: string) => void;
 }
 
@@ -75,10 +78,6 @@ function tableOf(streamArn: string): string {
   const name = /:table\/([^/]+)\/stream\//.exec(streamArn)?.[1];
   if (name === undefined) throw new ValidationError('eventSourceARN', 'the ARN of a stream of DynamoDB', streamArn);
   return name;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 let fromEnvironment: ReturnType<typeof createStreamHandler> | null = null;

@@ -2,7 +2,7 @@ import type { Rate } from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, parseInt10 } from '../../../core/int.js';
-import { hasBalance, holdsSlots, isConsumed } from '../../../core/limit-kind.js';
+import { hasBalance, isConsumed } from '../../../core/limit-kind.js';
 import { Limit } from '../../../core/limit.js';
 import type { Pause } from '../../../core/pause.js';
 import { shareOf } from '../../../core/bucket/shard.js';
@@ -11,7 +11,7 @@ import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
 import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
 import { decodeHolder, type StoredHolder } from './stored-holder.js';
-import { decodeKind, encodePeriod } from './stored-period.js';
+import { decodeKind, encodePeriod, limitOfKind } from './stored-period.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
 export { decodeHolder, encodeHolder, type StoredHolder } from './stored-holder.js';
@@ -253,9 +253,7 @@ function limitOf(
       return limit;
     }
   }
-  return holdsSlots(decodeKind(refillPeriodMs))
-    ? Limit.concurrent(name, capacity)
-    : Limit.custom(name, { capacity, refillAmount, refillPeriodMs });
+  return limitOfKind(decodeKind(refillPeriodMs), name, { capacity, refillAmount, refillPeriodMs });
 }
 
 /** DynamoDB returns attributes in no defined order. */

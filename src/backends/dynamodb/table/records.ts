@@ -4,12 +4,12 @@ import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/con
 import { ValidationError } from '../../../core/errors.js';
 import { parsePlainResource } from '../../../core/identifiers.js';
 import type { Int } from '../../../core/int.js';
-import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
+import { hasBalance } from '../../../core/limit-kind.js';
 import { parseOptions, printOptions } from '../../../core/limit-options.js';
 import { Limit } from '../../../core/limit.js';
 import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
-import { decodeKind, encodePeriod } from './stored-period.js';
+import { decodeKind, encodePeriod, limitOfKind } from './stored-period.js';
 import { json, number, readInt, readJson, readKey, readNumber, readText, required, text } from './attributes.js';
 import {
   buildAuditKey,
@@ -113,9 +113,7 @@ function decodeLimit(item: Item, name: string): Limit | null {
   const kind = decodeKind(refillPeriodMs);
   if (!hasBalance(kind)) return Limit.unlimited(name, options);
   if (capacity === undefined || refillAmount === undefined) return null;
-  return holdsSlots(kind)
-    ? Limit.concurrent(name, capacity, options)
-    : Limit.custom(name, { capacity, refillAmount, refillPeriodMs, ...options });
+  return limitOfKind(kind, name, { capacity, refillAmount, refillPeriodMs }, options);
 }
 
 /** The last number of a namespace's config sequence that was assigned. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { portableParts } from '../../../../tests/support/features/portable-part.js';
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { decodeHolder, encodeHolder } from './stored-holder.js';
 
@@ -10,11 +11,7 @@ const amounts: fc.Arbitrary<readonly Amount[]> = fc.uniqueArray(
 const operationId = fc.stringMatching(/^[0-9A-Za-z_.~-]{1,64}$/);
 
 test('a portable holder is decoded as it was encoded, in every state and with any caller', () => {
-  const portable = fc.record({
-    state: fc.constantFrom('open' as const, 'committed' as const, 'rolled-back' as const),
-    taken: amounts,
-    adjusts: fc.array(operationId, { maxLength: 4 }),
-  });
+  const portable = portableParts(amounts, operationId);
   const caller = fc.option(fc.string());
   fc.assert(
     fc.property(portable, amounts, caller, fc.boolean(), fc.nat(), (part, slots, by, refunds, expiresAtMs) => {

@@ -1,5 +1,5 @@
 import type { LimitKind } from '../../../core/limit-kind.js';
-import type { Limit } from '../../../core/limit.js';
+import { Limit, type RateOptions } from '../../../core/limit.js';
 
 /** The stored refill period of slots. */
 const SLOTS_PERIOD = 0;
@@ -28,5 +28,25 @@ export function decodeKind(storedPeriod: number): LimitKind {
       return 'unlimited';
     default:
       return 'rate';
+  }
+}
+
+/** The numbers that are stored of a limit. */
+type StoredNumbers = Pick<Limit, 'capacity' | 'refillAmount' | 'refillPeriodMs'>;
+
+/** The limit of this kind that has the stored numbers. */
+export function limitOfKind(
+  kind: LimitKind,
+  name: string,
+  numbers: StoredNumbers,
+  options: Omit<RateOptions, 'burst'> = {},
+): Limit {
+  switch (kind) {
+    case 'rate':
+      return Limit.custom(name, { ...numbers, ...options });
+    case 'concurrent':
+      return Limit.concurrent(name, numbers.capacity, options);
+    case 'unlimited':
+      return Limit.unlimited(name, options);
   }
 }

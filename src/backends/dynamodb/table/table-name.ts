@@ -10,8 +10,16 @@ export function isTableName(text: unknown): text is string {
 
 /** The table's name, under either of its two option names. */
 export type NamedTable =
-  | { readonly table: string; readonly tableName?: string }
-  | { readonly tableName: string; readonly table?: string };
+  | {
+      /** The table's name. One of `table` and `tableName` is required. */
+      readonly table: string;
+      readonly tableName?: string;
+    }
+  | {
+      /** The same as `table`. */
+      readonly tableName: string;
+      readonly table?: string;
+    };
 
 /** Throws for a name that DynamoDB would refuse, and for two different names. */
 export function tableNameOf(options: NamedTable | undefined, field: 'table' | 'tableName'): string {

@@ -1,4 +1,4 @@
-import type { AuditRecord, Page, PageRequest } from '../../../backend.js';
+import type { AuditPageRequest, AuditRecord, Page } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import { decodeText, encodeText } from './codec.js';
 import type { SqlValue } from './driver.js';
@@ -23,10 +23,12 @@ export function selectAudit(
   ns: string,
   subject: string | null,
   sinceMs: EpochMs,
-  { limit, after }: PageRequest,
+  { limit, after, isDescending = false }: AuditPageRequest,
 ): Page<AuditRecord> {
-  const range = [after ?? '', Math.max(0, sinceMs), limit + 1] as const;
-  const inRange = 'id > ? AND at >= ? ORDER BY id LIMIT ?';
+  // No id begins with DEL.
+  const range = [after ?? (isDescending ? '\u007f' : ''), Math.max(0, sinceMs), limit + 1] as const;
+  const [beyond, order] = isDescending ? ['<', 'DESC'] : ['>', 'ASC'];
+  const inRange = `id ${beyond} ? AND at >= ? ORDER BY id ${order} LIMIT ?`;
   const rows =
     subject === null
       ? sql(`SELECT ${AUDIT_COLUMNS} FROM audit WHERE ns = ? AND ${inRange}`).all(ns, ...range)

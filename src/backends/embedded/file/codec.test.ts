@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Amount, Holder, PortablePart } from '../../../core/bucket/decide.js';
+import { portableParts } from '../../../../tests/support/features/portable-part.js';
+import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
@@ -43,14 +44,7 @@ const account: fc.Arbitrary<Account> = fc.record(
   { limit, tokensMilli: int, consumedMilli: int, foldedMilli: int },
   PLAIN,
 );
-const portable: fc.Arbitrary<PortablePart> = fc.record(
-  {
-    state: fc.constantFrom('open', 'committed', 'rolled-back'),
-    taken: amounts,
-    adjusts: fc.array(fc.string(), { maxLength: 4 }),
-  },
-  PLAIN,
-);
+const portable = portableParts(amounts, fc.string());
 const plainHolder: fc.Arbitrary<Holder> = fc.record(
   {
     expiresAtMs: instant,

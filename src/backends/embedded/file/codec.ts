@@ -1,5 +1,5 @@
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
-import type { PortablePart } from '../../../core/bucket/portable.js';
+import type { ParentAmount, PortablePart } from '../../../core/bucket/portable.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
@@ -18,7 +18,15 @@ type StoredHolder = readonly [
   rates: readonly StoredAmount[] | null,
   caller: string | null,
   /** Only of a portable lease. */
-  portable?: readonly [state: PortablePart['state'], taken: readonly StoredAmount[], adjusts: readonly string[]],
+  portable?: StoredPart,
+];
+type StoredPart = readonly [
+  state: PortablePart['state'],
+  taken: readonly StoredAmount[],
+  adjusts: readonly string[],
+  step?: number,
+  released?: 0 | 1,
+  forParents?: readonly (readonly [...amount: StoredAmount, isTotal: 0 | 1])[],
 ];
 
 /** Short names, because a bucket is written with every acquire. */
@@ -91,8 +99,30 @@ function encodeHolder([id, holder]: readonly [string, Holder]): StoredHolder {
   const { expiresAtMs, acquiredAtMs, slots, rates, caller, portable } = holder;
   const carried = rates?.map(encodeAmount) ?? null;
   if (portable === undefined) return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller];
-  const part = [portable.state, portable.taken.map(encodeAmount), portable.adjusts] as const;
-  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller, part];
+  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller, encodePart(portable)];
+}
+
+/** What a lease has that was never changed stays short. */
+function encodePart({ state, taken, adjusts, step, released, forParents }: PortablePart): StoredPart {
+  const granted = [state, taken.map(encodeAmount), adjusts] as const;
+  if (step === undefined && released === undefined && forParents === undefined) return granted;
+  const changed = [...granted, step ?? 0, released === true ? 1 : 0] as const;
+  if (forParents === undefined) return changed;
+  return [...changed, forParents.map((other) => [...encodeAmount(other), other.isTotal ? 1 : 0] as const)];
+}
+
+function decodePart([state, taken, adjusts, step = 0, released = 0, forParents]: StoredPart): PortablePart {
+  const others = forParents?.map(([name, milli, isTotal]): ParentAmount => {
+    return { name, milli: decodeInt(milli), isTotal: isTotal === 1 };
+  });
+  return {
+    state,
+    taken: taken.map(decodeAmount),
+    adjusts,
+    ...(step === 0 ? {} : { step }),
+    ...(released === 0 ? {} : { released: true }),
+    ...(others === undefined ? {} : { forParents: others }),
+  };
 }
 
 function decodeHolder(stored: StoredHolder): [string, Holder] {
@@ -100,8 +130,7 @@ function decodeHolder(stored: StoredHolder): [string, Holder] {
   const carried = rates?.map(decodeAmount) ?? null;
   const holder = { expiresAtMs, acquiredAtMs, slots: slots.map(decodeAmount), rates: carried, caller };
   if (part === undefined) return [id, holder];
-  const [state, taken, adjusts] = part;
-  return [id, { ...holder, portable: { state, taken: taken.map(decodeAmount), adjusts } }];
+  return [id, { ...holder, portable: decodePart(part) }];
 }
 
 function encodeAmount({ name, milli }: Amount): StoredAmount {

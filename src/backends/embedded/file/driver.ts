@@ -1,4 +1,5 @@
 import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
+import { collectGarbageSoon } from './collect-garbage.js';
 
 export type SqlValue = string | number | null;
 
@@ -13,7 +14,10 @@ export interface SqliteStatement {
 export interface SqliteDatabase {
   exec(sql: string): void;
   prepare(sql: string): SqliteStatement;
+  /** With libsql, the files stay open, and locked for others, until the statements are collected as garbage. */
   close(): void;
+  /** Closes, and makes sure that the files are soon no longer open, if the caller keeps no statement. */
+  leave(): void;
 }
 
 /** The part of SQLite that the file store needs, over the library that this Node has. All calls are synchronous. */
@@ -65,6 +69,7 @@ function wrapNodeSqlite(database: NodeDatabase): SqliteDatabase {
   return {
     exec: (sql) => database.exec(sql),
     close: () => database.close(),
+    leave: () => database.close(),
     prepare: (sql) => {
       const statement = database.prepare(sql);
       return {
@@ -112,6 +117,11 @@ function wrapLibsql(database: InstanceType<Libsql>): SqliteDatabase {
   return {
     exec: (sql) => database.exec(sql),
     close: () => database.close(),
+    leave: () => {
+      database.close();
+      // libsql cannot finalize a statement. SQLite closes a database after its last statement.
+      collectGarbageSoon();
+    },
     prepare: (sql) => {
       // Rows as lists: as objects, libsql adds an extra column to the result of `get`.
       const statement = database.prepare(sql);

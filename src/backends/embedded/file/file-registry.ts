@@ -1,4 +1,4 @@
-import type { AuditRecord, NamespaceRecord, Page, PageRequest } from '../../../backend.js';
+import type { AuditPageRequest, AuditRecord, NamespaceRecord, Page, PageRequest } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Registry } from '../storage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
@@ -50,7 +50,7 @@ export class FileRegistry implements Registry {
     insertAudit(this.#sql, REGISTRY_NS, record);
   }
 
-  audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+  audit(subject: string, sinceMs: EpochMs, page: AuditPageRequest): Page<AuditRecord> {
     return selectAudit(this.#sql, REGISTRY_NS, subject, sinceMs, page);
   }
 }

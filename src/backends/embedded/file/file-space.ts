@@ -1,4 +1,5 @@
 import type {
+  AuditPageRequest,
   AuditRecord,
   ChargeReceipt,
   EntityRecord,
@@ -163,7 +164,7 @@ export class FileSpace implements Space {
     insertAudit(this.#sql, this.#ns, record);
   }
 
-  audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+  audit(subject: string | null, sinceMs: EpochMs, page: AuditPageRequest): Page<AuditRecord> {
     return selectAudit(this.#sql, this.#ns, subject, sinceMs, page);
   }
 

@@ -3,7 +3,7 @@ import type { Backend } from '../../../backend.js';
 import { ValidationError } from '../../../core/errors.js';
 import { buildFirstNamespaceId, checkNamespace } from '../../../core/identifiers.js';
 import { createEmbeddedBackend } from '../embedded-backend.js';
-import { FileStorage } from './file-storage.js';
+import { LazyFileStorage } from './lazy-file-storage.js';
 
 /** Options of `file`. */
 export interface FileOptions {
@@ -26,7 +26,7 @@ export function file(options: FileOptions): Backend {
   }
   checkNamespace(namespace);
   const first = { id: buildFirstNamespaceId(namespace), name: namespace };
-  return createEmbeddedBackend(new FileStorage({ path: resolve(path), synchronous, namespace: first }));
+  return createEmbeddedBackend(new LazyFileStorage({ path: resolve(path), synchronous, namespace: first }));
 }
 
 const PREFIX = 'file:';

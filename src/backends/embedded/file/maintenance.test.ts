@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { cleanLargeFile } from '../../../../tests/support/clean-large-file.js';
 import { Limit } from '../../../core/limit.js';
 import { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { fakeClock } from '../../../testing/fake-clock.js';
@@ -51,3 +52,16 @@ test(
     await limiter.close();
   },
 );
+
+test('the usage of a bucket that keeps only leases that have ended counts once, however often it is cleaned', async () => {
+  const { clock, path, limiter } = await openFile('large.db');
+  await limiter.config.setSystem({ limits: [Limit.perDay('rpm', 10)] });
+  const key = { entityId: 'a', resource: 'gpt-4' };
+  await (await limiter.acquire({ ...key, consume: { rpm: 5 }, portable: true })).commit();
+  await clock.advance(3_600_000);
+  await cleanLargeFile(path, clock.now());
+  await cleanLargeFile(path, clock.now());
+  const { items } = await limiter.usage.query({ ...key, window: 'hourly' });
+  expect(items).toMatchObject([{ tokens: { rpm: 5 }, acquires: 1 }]);
+  await limiter.close();
+});

@@ -1,3 +1,4 @@
+import { hasExpired } from '../../../core/bucket/give-back.js';
 import { AUDIT_LIFE_MS, usageLifeMs, type UsageWindow } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import { isForgettable } from '../usage.js';
@@ -48,9 +49,10 @@ export class Maintenance {
       const [ns, entityId, resource, state] = row as [string, string, string, string];
       const bucket = decodeBucket(state);
       const space = new FileSpace(this.#sql, ns);
-      const { expired } = bucket;
+      // With the holders, usage may have been folded into records: the bucket must say so, or it would count again.
+      const isReclaimed = hasExpired(bucket, nowMs);
       if (!isForgettable(space, { entityId, resource }, bucket, nowMs)) {
-        if (bucket.expired > expired) space.writeBucket(entityId, resource, bucket);
+        if (isReclaimed) space.writeBucket(entityId, resource, bucket);
         continue;
       }
       this.#sql('DELETE FROM buckets WHERE ns = ? AND entity = ? AND resource = ?').run(ns, entityId, resource);

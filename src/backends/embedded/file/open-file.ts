@@ -107,7 +107,9 @@ export class OpenFile {
     }
     // Before the close: while they are open here, no other files have their inodes.
     removeOrphans(path, left);
-    database.close();
+    // A database that stays open would keep a lock on a file that is still the store, if only the log was replaced; and
+    // SQLite would remove the log of the new file, which it finds by its name, whenever it closes the old one.
+    database.leave();
     const what = found.file === '' ? 'removed' : 'replaced';
     const then = 'Its state and its leases are no longer used; the store is now the file at that path';
     this.#events.onError(

@@ -76,9 +76,8 @@ function queryOf(entityId: string | undefined, { system, resource, namespaceRegi
   return query;
 }
 
-/** The store lists the oldest first, so that all changes are read to find the newest. */
 async function readLast(
-  { limiter, progress }: Session,
+  { limiter }: Session,
   query: AuditQuery,
   { last = '', limit, after, all }: AuditOptions,
 ): Promise<ListShape<AuditShape>> {
@@ -87,15 +86,8 @@ async function readLast(
   }
   const count = parseWhole('--last', last);
   checkWhole('--last', count, 1, 1_000);
-  const newest: AuditEvent[] = [];
-  let seen = 0;
-  for await (const event of limiter.audit.list({ ...query, limit: 1_000 })) {
-    newest.push(event);
-    if (newest.length > count) newest.shift();
-    seen += 1;
-    progress(`read ${seen} so far`);
-  }
-  return { items: newest.map(shapeOf), next: null };
+  const { items } = await limiter.audit.list({ ...query, limit: count, order: 'desc' });
+  return { items: items.map(shapeOf).toReversed(), next: null };
 }
 
 function shapeOf({ id, at, principal, action, subject, before, after }: AuditEvent): AuditShape {

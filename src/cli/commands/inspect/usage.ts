@@ -71,13 +71,19 @@ interface RangeOptions {
   readonly to?: string;
 }
 
-function rangeOf(resource: string, { entity, window, from, to }: RangeOptions, now: Date): UsageRange {
+function rangeOf(resource: string, options: RangeOptions, now: Date): UsageRange {
+  const { entity, window } = options;
+  const from = options.from === undefined ? undefined : parseInstant('--from', options.from, now);
+  const to = options.to === undefined ? undefined : parseInstant('--to', options.to, now);
+  if (from !== undefined && to !== undefined && to <= from) {
+    throw new ValidationError('--to', 'later than --from', options.to);
+  }
   return {
     resource,
     window,
     ...(entity === undefined ? {} : { entityId: entity }),
-    ...(from === undefined ? {} : { from: parseInstant('--from', from, now) }),
-    ...(to === undefined ? {} : { to: parseInstant('--to', to, now) }),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
   };
 }
 

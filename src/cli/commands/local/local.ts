@@ -1,12 +1,10 @@
-import type { Command } from 'commander';
-import { ValidationError } from '../../../core/errors.js';
 import type { RunningEngine } from '../../../local/local.js';
 import { createConfirm } from '../../run/confirm.js';
-import { addExamples, addVerb, type CommandContext, type Definition } from '../../run/define-command.js';
+import { addExamples, addVerb, type CommandContext, type Definition, withoutStore } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
 import type { LocalDownShape, LocalStatusShape, LocalUpShape } from './local-shapes.js';
 import type { ManifestFile } from '../../limits/manifest-file.js';
-import { parseWhole } from '../../arguments/parse.js';
+import { parsePort } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Style, Terminal } from '../../terminal/terminal.js';
 import { applyLimits } from '../manage/limits.js';
@@ -37,12 +35,8 @@ export const define: Definition = (local, context) => {
   }).action(onMachine(context, status));
 };
 
-function onMachine<O>({ terminal }: CommandContext, action: LocalAction<O>) {
-  return async (...called: unknown[]): Promise<void> => {
-    const options = (called.at(-1) as Command).optsWithGlobals<GlobalOptions & O>();
-    const { printResult } = await import('../../run/print-result.js');
-    printResult(terminal, options, await action(terminal, options));
-  };
+function onMachine<O>(context: CommandContext, action: LocalAction<O>) {
+  return withoutStore<O>(context, async (_, options) => action(context.terminal, options));
 }
 
 async function loadLocal() {
@@ -68,7 +62,7 @@ interface UpFlags {
 
 const up: LocalAction<UpFlags> = async (terminal, options): Promise<Result<LocalUpShape>> => {
   const { seed, data } = options;
-  const port = options.port === undefined ? undefined : parsePort(options.port);
+  const port = options.port === undefined ? undefined : parsePort('--port', options.port, 1);
   // A mistake in the file is reported before the engine is started.
   const manifest = seed === undefined ? null : await readSeed(seed, terminal);
   const namespace = manifest?.namespaceFor(options.namespace);
@@ -156,12 +150,4 @@ function describe({ engine, port, pid, data, log }: RunningEngine): string {
 
 function shapeOf({ engine, pid, port, url, data, log, startedAt }: RunningEngine) {
   return { engine, pid, port, url, data, log, startedAt };
-}
-
-const MAX_PORT = 65_535;
-
-function parsePort(text: string): number {
-  const port = parseWhole('--port', text);
-  if (port < 1 || port > MAX_PORT) throw new ValidationError('--port', `a port from 1 to ${MAX_PORT}`, text);
-  return port;
 }

@@ -28,7 +28,7 @@ const DONE: MigrateShape = {
 test('the report of a migration has the counts, the records that are left, and the advice', () => {
   expect(renderMigration(DONE, PLAIN)).toBe(
     [
-      'migrated from layout 0 to 2',
+      'migrated in part from layout 0 to 2',
       'MIGRATION  FOUND  WRITTEN  REMOVED  STRICT  LEFT',
       '0003       9,162    4,668    9,139       2    23  buckets',
       '  left: ENTITY#a\\u001b[2J #META: it is strange',
@@ -40,6 +40,8 @@ test('the report of a migration has the counts, the records that are left, and t
 });
 
 test('the report of a migration distinguishes a dry run, a real run, and no changes', () => {
+  const all = DONE.migrations.map((migration) => ({ ...migration, left: 0, problems: [] }));
+  expect(renderMigration({ ...DONE, migrations: all }, PLAIN)).toMatch(/^migrated from layout 0 to 2\n/);
   expect(renderMigration({ ...DONE, dryRun: true }, PLAIN)).toMatch(/^dry run: nothing was written\n/);
   const nothing = { ...DONE, migrations: [], indexes: [], settings: [] };
   expect(renderMigration({ ...nothing, from: 2, to: 2 }, PLAIN)).toBe('No changes: the table has layout 2.');
@@ -51,10 +53,12 @@ test('the report of a migration distinguishes a dry run, a real run, and no chan
 
 test('the question before a migration names what it moves, and which clients it refuses', () => {
   const raise = 'raises table t from layout 1 to 2: clients of an older Headgate are refused within two minutes';
-  const move = 'moves 9,162 old records of table t and removes them: clients of the old version must not run any more';
+  const move = 'moves 9,139 old records of table t and removes them: clients of the old version must not run any more';
   expect(describeMigration('table t', DONE)).toBe(move);
   expect(describeMigration('table t', { ...DONE, from: 1, raisesTo: 2, migrations: [] })).toBe(raise);
   expect(describeMigration('table t', { ...DONE, from: 1, raisesTo: 2 })).toBe(`${move}; and ${raise}`);
+  const onlyLeft = DONE.migrations.map((migration) => ({ ...migration, found: migration.left }));
+  expect(describeMigration('table t', { from: 1, raisesTo: 2, migrations: onlyLeft })).toBe(raise);
 });
 
 test.each([

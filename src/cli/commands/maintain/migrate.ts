@@ -67,7 +67,7 @@ interface MigrateFlags extends GlobalOptions {
 const SOME_LEFT_EXIT = 1;
 
 const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }, _args, flags) => {
-  const { runMigrations } = await import('../../../backends/dynamodb/migrations/run.js');
+  const { changesTable, runMigrations } = await import('../../../backends/dynamodb/migrations/run.js');
   const { dryRun, yes, leave = false, drop = [] } = flags;
   const { table, ...reach } = requireDynamoDB(address);
   const settings = await requireSettings(drop);
@@ -84,9 +84,9 @@ const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }
     // The question names how much is to be moved. A run that will be refused asks no question.
     if (yes !== true) {
       const ahead = await runMigrations({ ...options, dryRun: true });
-      const isRefused = !leave && ahead.migrations.some((migration) => migration.left > 0);
-      const changes = ahead.migrations.length > 0 || ahead.raisesTo !== null;
-      if (changes && !isRefused) await confirm(describeMigration(`table ${table}`, ahead));
+      const isRefused =
+        !leave && leavesRecords(ahead.migrations) && (ahead.from === 0 || movedBy(ahead.migrations) > 0);
+      if (changesTable(ahead) && !isRefused) await confirm(describeMigration(`table ${table}`, ahead));
     }
     return resultOf(await runMigrations(options));
   }, interrupted);
@@ -110,16 +110,27 @@ export function describeMigration(
   where: string,
   { from, raisesTo, migrations }: Pick<MigrateShape, 'from' | 'raisesTo' | 'migrations'>,
 ): string {
-  const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
-  const moves = `moves ${formatCount(found)} old records of ${where} and removes them: clients of the old version must not run any more`;
+  const moved = movedBy(migrations);
+  const moves = `moves ${formatCount(moved)} old records of ${where} and removes them: clients of the old version must not run any more`;
   const raises = `raises ${where} from layout ${from} to ${raisesTo}: clients of an older Headgate are refused within two minutes`;
-  if (migrations.length === 0) return raises;
+  if (moved === 0 && raisesTo !== null) return raises;
   return raisesTo === null ? moves : `${moves}; and ${raises}`;
 }
 
 function resultOf(data: MigrateShape): Result<MigrateShape> {
-  const left = data.migrations.some((migration) => migration.left > 0);
-  return { data, text: (style) => renderMigration(data, style), exitCode: left ? SOME_LEFT_EXIT : 0 };
+  return { data, text: (style) => renderMigration(data, style), exitCode: exitCodeOf(data) };
+}
+
+export function exitCodeOf({ migrations }: Pick<MigrateShape, 'migrations'>): number {
+  return leavesRecords(migrations) ? SOME_LEFT_EXIT : 0;
+}
+
+function movedBy(migrations: MigrateShape['migrations']): number {
+  return migrations.reduce((sum, { found, left }) => sum + found - left, 0);
+}
+
+function leavesRecords(migrations: MigrateShape['migrations']): boolean {
+  return migrations.some(({ left }) => left > 0);
 }
 
 const BAR = 24;
@@ -169,7 +180,9 @@ function headOf({ from, to, raisesTo, dryRun, migrations }: MigrateShape, style:
     return from === to && !dryRun ? `No changes: the table has layout ${to}.` : 'No records of an older layout.';
   }
   if (dryRun) return 'dry run: nothing was written';
-  return style.green(`migrated from layout ${from} to ${to}`);
+  return leavesRecords(migrations)
+    ? style.red(`migrated in part from layout ${from} to ${to}`)
+    : style.green(`migrated from layout ${from} to ${to}`);
 }
 
 function problemLines(migrations: MigrateShape['migrations']): readonly string[] {

@@ -3,6 +3,7 @@ import type { WorkerProgress } from '../../../backends/dynamodb/stream/worker/wo
 import { addExamples, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
 import { stopOnSignal } from '../../terminal/interruption.js';
+import { reasonOf } from '../../../core/reason-of.js';
 
 /** `--json` of `worker`, when it has stopped */
 export interface WorkerShape {
@@ -93,10 +94,6 @@ const work: StoreAction<WorkerFlags> = async (
 
 function describe({ recordsPerSec, lagMs, shards, records }: WorkerProgress): string {
   return `${recordsPerSec} records/s, ${(lagMs / 1_000).toFixed(1)} s behind, ${shards} shards, ${records} records so far`;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 const S3 = 's3://';

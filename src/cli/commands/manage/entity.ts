@@ -16,7 +16,7 @@ import { type PagingOptions, readList } from '../../arguments/paging.js';
 import { parseLimits, parseMetadata, parseWhole } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import { REPLACE_OPTION, setLimits } from '../../limits/set-limits.js';
+import { checkReplace, prepareLimits, REPLACE_OPTION } from '../../limits/set-limits.js';
 import type { EntityShape } from './entity-shapes.js';
 import type { DeletedShape, ListShape } from '../../run/common-shapes.js';
 
@@ -168,6 +168,7 @@ const setEntity: StoreAction<SetOptions> = async (session, [id = ''], options) =
   // All input is checked before the first write.
   const record = readRecord(options);
   const limits = parseLimits(options.limits);
+  checkReplace(limits, options.replace);
   const version = options.ifVersion === undefined ? {} : { version: parseWhole('--if-version', options.ifVersion) };
   const { resource } = options;
   if (resource !== undefined) checkResource(resource);
@@ -184,10 +185,11 @@ const setEntity: StoreAction<SetOptions> = async (session, [id = ''], options) =
   if (!changesRecord && options.ifVersion !== undefined) {
     throw new HeadgateError('input.invalid', '--if-version compares the version of the record: limits have none');
   }
-  if (changesRecord) await limiter.entities.update(id, { ...record, ...version });
   const level = resource === undefined ? { entityId: id } : { entityId: id, resource };
-  const wanted = { limits: limits ?? [], replace: options.replace === true };
-  const note = limits === undefined ? () => '' : await setLimits(session, level, wanted);
+  const writeLimits =
+    limits === undefined ? null : await prepareLimits(session, level, { limits, replace: options.replace === true });
+  if (changesRecord) await limiter.entities.update(id, { ...record, ...version });
+  const note = writeLimits === null ? () => '' : await writeLimits();
   const data = await viewEntity(limiter, id, resource === undefined ? [] : [resource]);
   return { data, text: (style) => `${style.green('set')}\n${renderEntityView(data, style)}${note(style)}` };
 };

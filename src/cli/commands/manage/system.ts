@@ -14,7 +14,7 @@ import { showLimits } from '../../limits/describe-limits.js';
 import { parseLimits } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import { REPLACE_OPTION, setLimits } from '../../limits/set-limits.js';
+import { checkReplace, REPLACE_OPTION, setLimits } from '../../limits/set-limits.js';
 import type { Style } from '../../terminal/terminal.js';
 import type { DeletedShape, LimitText } from '../../run/common-shapes.js';
 
@@ -64,6 +64,7 @@ interface SetOptions {
 
 const setSystem: StoreAction<SetOptions> = async (session, _, { limits: texts, replace, onUnavailable }) => {
   const limits = parseLimits(texts);
+  checkReplace(limits, replace);
   if (limits === undefined && onUnavailable === undefined) {
     throw new HeadgateError('input.invalid', 'Nothing to set: name a limit with -l, or --on-unavailable');
   }

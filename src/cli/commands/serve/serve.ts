@@ -1,14 +1,19 @@
 import type { Command } from 'commander';
 import { randomBytes } from 'node:crypto';
-import { ValidationError } from '../../../core/errors.js';
+import { InfrastructureError, isHeadgateError, ValidationError } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
+import { reasonOf } from '../../../core/reason-of.js';
+import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { HeaderFormat } from '../../../integrations/http/headers.js';
-import type { AccessEntry } from '../../../server/app.js';
-import type { ParsedLimitsFile } from '../../../server/limits-file-parser.js';
-import type { RunningServer } from '../../../server/serve.js';
+import type { AccessEntry } from '../../../server/access-log.js';
+import type { RunningServer, ServeOptions } from '../../../server/serve.js';
+import { parseDuration, parsePort, parseWhole } from '../../arguments/parse.js';
+import { parseSentFile } from '../../limits/parse-sent-file.js';
 import { addExamples, appendValue, type CommandContext, type Definition } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
+import type { Terminal } from '../../terminal/terminal.js';
 import { stopOnSignal } from '../../terminal/interruption.js';
+import { describeServe, examplesOf, tokenOption } from './describe-serve.js';
 
 interface ServeFlags extends GlobalOptions {
   readonly port: string;
@@ -18,6 +23,8 @@ interface ServeFlags extends GlobalOptions {
   readonly accessLog?: boolean;
   readonly demo?: boolean;
   readonly headers: HeaderFormat;
+  readonly maxWaiting: string;
+  readonly maxWait: string;
   readonly protectService?: boolean;
 }
 
@@ -42,6 +49,8 @@ export const define: Definition = (command, context) => {
     .option('--tokens <file>', 'who may call (HEADGATE_TOKENS has the same list as JSON)')
     .option('--limit <limit>', 'limits where the store has none; repeatable', appendValue)
     .option('--headers <format>', 'rate-limit fields of decisions: draft-10, draft-6, x-ratelimit or none', 'draft-10')
+    .option('--max-waiting <number>', 'how many calls may wait for their limits; further ones get 503', '10000')
+    .option('--max-wait <duration>', 'how long a call may wait: fetch of Node gives up after 300 s', '290s')
     .option('--protect-service', 'ask for an admin token at /metrics, /docs and /openapi.json')
     .option('--demo', 'serve a file under .headgate/ with the live traffic of a simulated fleet')
     .option('--access-log', 'print one JSON line for each request on standard output')
@@ -55,56 +64,58 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
     import('../../../integrations/telemetry/limiter-metrics.js'),
     import('../../run/open-store.js'),
   ]);
+  const port = parsePort('--port', asked.port, 0);
   const demo = asked.demo === true ? await import('./demo/demo.js') : null;
   const flags = demo === null ? asked : { ...asked, store: asked.store ?? demo.demoStore() };
   const [events, metrics, dashboard] = [new EventHub(), new LimiterMetrics(), readDashboard()];
   const tokens = await tokensOf(flags, terminal.env);
   const note = (text: string): void => terminal.err(`headgate: ${text}\n`);
+  // Everything about the demo is new and temporary: its file, and its secret.
+  const hint = demo === null ? note : (): void => undefined;
+  const onError = (error: unknown, where: string): void => note(`${where}: ${reasonOf(error)}`);
   const limits = (flags.limit ?? []).map((text) => Limit.parse(text));
-  const { limiter, address, namespace } = openStore(flags, terminal.env, note, {
+  const { limiter, address, namespace } = openStore(flags, terminal.env, hint, {
     limits,
-    ...leaseSecretOf(terminal.env, note),
+    onError,
+    ...leaseSecretOf(terminal.env, hint),
     onEvent: (event) => {
       metrics.onEvent(event);
       events.onEvent(event);
+      if (event.type === 'outage-begin') note(`the store does not answer: ${reasonOf(event.error)}`);
+      if (event.type === 'outage-end') note('the store answers again');
     },
   });
   try {
-    const opened = await limiter.ping();
-    if (!opened.ok) throw opened.error;
-    const onAccess = (entry: AccessEntry): void => terminal.out(`${JSON.stringify(entry)}\n`);
-    const listen = (port: number): Promise<RunningServer> =>
-      serve(limiter, {
-        port,
-        hostname: flags.host,
-        namespace,
-        tokens,
-        events,
-        metrics,
-        dashboard,
-        parseLimitsFile,
-        headers: flags.headers,
-        protectService: flags.protectService === true,
-        onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
-        ...(flags.accessLog === true ? { onAccess } : {}),
-      });
-    const server = await (demo === null
-      ? listen(portOf(flags.port))
-      : listenAnywhere(listen, portOf(flags.port), note));
-    const dashboardUrl = dashboard === null ? null : `${server.url}${DASHBOARD_PATH}/`;
-    const shape: ServeShape = {
-      url: server.url,
-      dashboard: dashboardUrl,
-      store: address,
-      namespace,
-      tokens: tokens.length,
-    };
-    const text = flags.json === true ? JSON.stringify(shape) : describe(shape, demo?.demoCommands(server.url));
+    // From the start: the first process of a container does not get a signal that it does not listen to.
     await stopOnSignal(async (stop) => {
+      const opened = await Promise.race([limiter.ping(), aborted(stop.signal)]);
+      if (opened === undefined) return;
+      if (!opened.ok) throw opened.error;
+      await checkNamespaceExists(limiter, namespace, flags, note);
+      if (demo !== null) await demo.prepareDemo(limiter, asked.store === undefined);
+      const options = { ...serverOptionsOf(flags, terminal), onError, namespace, tokens, events, metrics, dashboard };
+      const listen = (at: number): Promise<RunningServer> => serve(limiter, { ...options, port: at });
+      const server = await (demo === null ? listen(port) : listenAnywhere(listen, port, note)).catch(
+        (error: unknown) => {
+          throw explainListening(error, flags.host, port);
+        },
+      );
+      const shape: ServeShape = {
+        url: server.url,
+        dashboard: dashboard === null ? null : `${server.url}${DASHBOARD_PATH}/`,
+        store: address,
+        namespace,
+        tokens: tokens.length,
+      };
+      const isJson = flags.json === true;
+      const examples = (): Promise<readonly string[]> => examplesOf(limiter, limits, shape);
+      const commands = demo?.demoCommands(server.url, tokenOption(tokens.length));
+      const text = isJson ? JSON.stringify(shape) : describeServe(shape, commands ?? (await examples()));
+      terminal.outlivesOutput = true;
       // Printed last: a program that has read it may end the server at once.
       terminal.out(`${text}\n`);
       if (demo === null) await aborted(stop.signal);
-      else await demo.runDemo(limiter, terminal, stop.signal);
+      else await demo.runDemo(limiter, terminal, stop.signal, isJson);
       note('stopping: requests in flight are answered first');
       await server.close();
     });
@@ -114,10 +125,33 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
   }
 }
 
-/** Reads the limits files of the page Limits as `headgate limits` does. The parser is loaded with the first file. */
-async function parseLimitsFile(text: string): Promise<ParsedLimitsFile> {
-  const { parseManifestFile } = await import('../../limits/manifest-file.js');
-  return parseManifestFile(new TextEncoder().encode(text), 'limits file');
+/** A misspelt namespace would be seen with the first ask only. Tokens may be for other namespaces than the default one. */
+async function checkNamespaceExists(
+  limiter: RateLimiter,
+  namespace: string,
+  flags: ServeFlags,
+  note: (text: string) => void,
+): Promise<void> {
+  try {
+    await limiter.in(namespace);
+  } catch (error) {
+    if (flags.namespace !== undefined || !isHeadgateError(error, 'namespace.missing')) throw error;
+    note(`${error.message}: requests must name another one (headgate-namespace), or use a token of one`);
+  }
+}
+
+function serverOptionsOf(flags: ServeFlags, terminal: Terminal): ServeOptions {
+  const { host: hostname, headers, protectService = false, accessLog = false } = flags;
+  const onAccess = (entry: AccessEntry): void => terminal.out(`${JSON.stringify(entry)}\n`);
+  return {
+    hostname,
+    headers,
+    protectService,
+    maxWaiting: parseWhole('--max-waiting', flags.maxWaiting),
+    maxWaitMs: parseDuration('--max-wait', flags.maxWait),
+    parseLimitsFile: parseSentFile,
+    ...(accessLog ? { onAccess } : {}),
+  };
 }
 
 /** Without a secret of its own, a server signs with a random one, which ends with the process. */
@@ -142,7 +176,23 @@ async function listenAnywhere(
   }
 }
 
+/** An address that the operating system refuses is no defect of this program. */
+function explainListening(error: unknown, host: string, port: number): unknown {
+  if (error instanceof ValidationError && error.field === 'hostname') {
+    const expected =
+      'a loopback address such as 127.0.0.1 while there are no tokens; `headgate token create <name>` makes one, --tokens reads it';
+    return new ValidationError('--host', expected, host);
+  }
+  if (!(error instanceof Error) || !('syscall' in error)) return error;
+  const isTaken = 'code' in error && error.code === 'EADDRINUSE';
+  const message = isTaken
+    ? `Port ${port} is used by another program: choose one with --port`
+    : `Cannot listen on ${host}, port ${port}: ${error.message}`;
+  return new InfrastructureError('infrastructure.port-taken', message, { cause: error });
+}
+
 async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
@@ -161,35 +211,4 @@ async function tokensOf({ tokens }: ServeFlags, env: Readonly<Record<string, str
 function atLeastOne<T>(tokens: readonly T[], source: string): readonly T[] {
   if (tokens.length === 0) throw new ValidationError(source, 'a list of at least one token', tokens);
   return tokens;
-}
-
-function portOf(text: string): number {
-  const port = Number(text);
-  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
-  throw new ValidationError('port', 'a whole number from 0 to 65535', text);
-}
-
-function describe(
-  { url, dashboard, store, tokens }: ServeShape,
-  examples: readonly string[] = [exampleOf(url, tokens > 0)],
-): string {
-  const access =
-    tokens === 0
-      ? 'no tokens: it listens on this machine only, and every caller may do everything'
-      : `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
-  return [
-    ...(dashboard === null ? [] : [`Dashboard: ${dashboard}`, '']),
-    `Headgate serves ${store} at ${url} (${access})`,
-    `  API           ${url}/docs`,
-    `  OpenAPI 3.1   ${url}/openapi.json`,
-    '',
-    'Try it from another terminal:',
-    ...examples.map((line) => `  ${line}`),
-    '',
-  ].join('\n');
-}
-
-function exampleOf(url: string, needsToken: boolean): string {
-  const header = needsToken ? ` -H 'authorization: Bearer <secret of a token>'` : '';
-  return `curl -s ${url}/v1/acquire${header} -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
 }

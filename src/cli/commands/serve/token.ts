@@ -1,13 +1,11 @@
+import { Option } from 'commander';
 import { addExamples, addVerb, type Definition, withoutStore } from '../../run/define-command.js';
 import type { Result } from '../../run/result.js';
-
-/** The file that `serve --tokens` reads, unless another is named. */
-export const DEFAULT_TOKEN_FILE = 'headgate-tokens.json';
 
 /** `--json` of `token create` */
 export interface CreatedTokenShape {
   readonly name: string;
-  readonly role: 'app' | 'admin';
+  readonly role: (typeof ROLES)[number];
   readonly namespace: string;
   readonly entityPrefix: string | null;
   /** Whether it may send limits and an outage policy of its own although it has a prefix. */
@@ -29,12 +27,14 @@ export interface RevokedTokenShape {
   readonly revoked: string;
 }
 
+const ROLES = ['app', 'admin'] as const;
+
 interface FileFlag {
   readonly file: string;
 }
 
 interface CreateFlags extends FileFlag {
-  readonly role: 'app' | 'admin';
+  readonly role: (typeof ROLES)[number];
   readonly entityPrefix?: string;
   readonly ownLimits?: boolean;
   readonly namespace?: string;
@@ -42,7 +42,7 @@ interface CreateFlags extends FileFlag {
 
 export const define: Definition = (token, context) => {
   addExamples(token, ['token create web', 'token list']);
-  const FILE = ['--file <path>', 'the token file', DEFAULT_TOKEN_FILE] as const;
+  const FILE = ['--file <path>', 'the token file', 'headgate-tokens.json'] as const;
   addVerb(token, {
     usage: 'create <name>',
     summary: 'Create a token, and print its secret once',
@@ -53,7 +53,11 @@ export const define: Definition = (token, context) => {
     ],
   })
     .option(...FILE)
-    .option('--role <role>', 'app (asks and settles) or admin (also changes limits)', 'app')
+    .addOption(
+      new Option('--role <role>', 'app (asks and settles) or admin (also changes limits)')
+        .choices(ROLES)
+        .default('app'),
+    )
     .option('--entity-prefix <text>', 'reach only entities whose id begins with this')
     .option('--own-limits', 'with a prefix: it may also send limits and an outage policy of its own')
     .action(withoutStore(context, create));
@@ -84,9 +88,16 @@ async function create(args: readonly string[], flags: CreateFlags): Promise<Resu
         style.bold(secret),
         '',
         `This is the only time that the secret is shown. ${file} keeps its SHA-256.`,
+        ...(entityPrefix === undefined ? [] : noteOnPrefix(entityPrefix)),
         `Start the server with: headgate serve --tokens ${file}`,
       ].join('\n'),
   };
+}
+
+/** `acme` also covers `acme2`, which may belong to another tenant. */
+function noteOnPrefix(prefix: string): readonly string[] {
+  if (!/[\dA-Za-z]$/.test(prefix)) return [];
+  return [`The prefix ${prefix} also covers entities such as ${prefix}2: end it with a separator, such as ${prefix}/`];
 }
 
 async function list(_args: readonly string[], { file }: FileFlag): Promise<Result<TokensShape>> {

@@ -25,23 +25,11 @@ export const define: Definition = (command, context) => {
     .action(withoutStore<TemplateOptions>(context, (_, options) => printTemplate(options)));
 };
 
-/** CloudFormation reads YAML 1.1, in which a bare date is not text, and accepts at most 51,200 bytes from a file. */
 export async function printTemplate({ format }: TemplateOptions): Promise<Result<TemplateShape>> {
-  const [{ stringify }, { buildTemplate }] = await Promise.all([import('yaml'), import('../../../infra/template.js')]);
+  const [{ templateText }, { buildTemplate }] = await Promise.all([
+    import('../../stack/template-text.js'),
+    import('../../../infra/template.js'),
+  ]);
   const data = buildTemplate();
-  const text = () =>
-    format === 'json'
-      ? lineForEach(data)
-      : stringify(data, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
-  return { data, text };
-}
-
-/** JSON with one line for each parameter, resource and output: fully indented it would exceed the size limit. */
-function lineForEach(template: object): string {
-  const sections = Object.entries(template).map(([name, section]: [string, unknown]) => {
-    if (typeof section !== 'object' || section === null) return ` ${JSON.stringify(name)}: ${JSON.stringify(section)}`;
-    const lines = Object.entries(section).map(([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`);
-    return ` ${JSON.stringify(name)}: {\n${lines.join(',\n')}\n }`;
-  });
-  return `{\n${sections.join(',\n')}\n}`;
+  return { data, text: () => templateText(data, format) };
 }

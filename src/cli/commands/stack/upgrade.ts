@@ -7,15 +7,13 @@ import { addChangeOptions } from '../../stack/stack-options.js';
 import type { StackAction } from '../../stack/stack-session.js';
 import type { UpgradeShape } from '../../stack/stack-shapes.js';
 import type { Style } from '../../terminal/terminal.js';
-import { describeMigration, renderMigration } from '../maintain/migrate.js';
+import { describeMigration, exitCodeOf, renderMigration } from '../maintain/migrate.js';
 
 export const define: Definition = (command, context) => {
   addChangeOptions(addExamples(command, ['upgrade --env pre --dry-run', 'upgrade --env pre'])).action(
     onStack(context, upgrade),
   );
 };
-
-const SOME_LEFT_EXIT = 1;
 
 const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (session, options): Promise<Result<UpgradeShape>> => {
   const { names, tools, watcher, progress } = session;
@@ -27,7 +25,10 @@ const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (session, opti
   } = await upgradeStack(tools, watcher, {
     ...(await buildRequest(session, options)),
     confirmMigration:
-      options.yes === true ? null : async (ahead) => session.confirm(describeMigration(`stack ${names.stack}`, ahead)),
+      options.yes === true
+        ? null
+        : async (ahead) =>
+            session.confirm(describeMigration(`stack ${names.stack}`, ahead), 'the data was not changed'),
     onMigration: ({ migration, done, total }) =>
       progress(`${migration}: ${done}${total === null ? '' : ` of ${total}`} records`),
   });
@@ -43,8 +44,7 @@ const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (session, opti
     data: shown,
     functions,
   };
-  const left = migrated.migrations.some((migration) => migration.left > 0);
-  return { data, text: (style) => render(data, style), exitCode: left ? SOME_LEFT_EXIT : 0 };
+  return { data, text: (style) => render(data, style), exitCode: exitCodeOf(migrated) };
 };
 
 function render(data: UpgradeShape, style: Style): string {

@@ -1,4 +1,5 @@
 import { InfrastructureError } from '../../../core/errors.js';
+import { reasonOf } from '../../../core/reason-of.js';
 import { FUNCTIONS } from '../../template/names.js';
 import { changeSetStateOf } from './change-set.js';
 import { causesFirst, keptOf, lastOperation } from '../status/stack-events.js';
@@ -193,6 +194,6 @@ async function restoreOne(tools: StackTools, watcher: Watcher, { name, code }: S
 }
 
 function failureNote(name: string, error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = reasonOf(error);
   return `The previous code of ${name} could not be restored (${reason}): headgate upgrade uploads the code of this package`;
 }

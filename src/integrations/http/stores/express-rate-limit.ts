@@ -1,5 +1,5 @@
 import { ValidationError } from '../../../core/errors.js';
-import { HitCounter, type Hits, type HitStoreOptions } from './hit-counter.js';
+import { DEFAULT_RESOURCE, HitCounter, type Hits, type HitStoreOptions } from './hit-counter.js';
 
 export interface ExpressStoreOptions extends HitStoreOptions {
   /** The limit, where the middleware computes it for each request: stores are told only of a number. */
@@ -25,18 +25,30 @@ interface Undoable {
   readonly untilMs: number;
 }
 
+/** Refused hits of a client that the middleware may decrement, although they took nothing. */
+interface Refused {
+  readonly count: number;
+  readonly untilMs: number;
+}
+
+/** The middleware compares the time before it decrements. */
+const GRACE_MS = 1_000;
+
 /** A store for express-rate-limit and hono-rate-limiter. Give each limiter its own, with a `resource` of its own. */
 export class ExpressRateLimitStore {
   readonly localKeys = false;
+  /** express-rate-limit takes two stores of one class for one, unless their prefixes differ: it would complain of counting a request twice. */
   readonly prefix: string;
   readonly #hits: HitCounter;
   #limit: number | undefined;
   #windowMs = 60_000;
   #keepsGrants = false;
+  #keepsRefused = false;
   readonly #grants = new Map<string, Undoable[]>();
+  readonly #refused = new Map<string, Refused>();
 
   constructor(options: ExpressStoreOptions) {
-    this.prefix = options.prefix ?? '';
+    this.prefix = `${options.resource ?? DEFAULT_RESOURCE} ${options.prefix ?? ''}`;
     this.#hits = new HitCounter(options);
     this.#limit = options.limit;
   }
@@ -46,6 +58,7 @@ export class ExpressRateLimitStore {
     this.#windowMs = windowMs;
     if (this.#limit === undefined && typeof limit === 'number') this.#limit = limit;
     this.#keepsGrants = skipFailedRequests === true || skipSuccessfulRequests === true;
+    this.#keepsRefused = skipFailedRequests === true;
   }
 
   /** The hits of a client, without counting one. */
@@ -58,11 +71,16 @@ export class ExpressRateLimitStore {
   async increment(key: string): Promise<ClientInfo> {
     const { total, resetMs, isDenied, undo } = await this.#hits.hit(key, this.#limitOf(), this.#windowMs);
     if (!isDenied && this.#keepsGrants) this.#keep(key, undo);
+    if (isDenied && this.#keepsRefused) this.#keepRefused(key, resetMs);
     return { totalHits: total, resetTime: new Date(Date.now() + resetMs) };
   }
 
-  /** Which of the grants of a client is given back makes no difference: each took one. */
+  /**
+   * Which of the grants of a client is given back makes no difference: each took one. To express-rate-limit a request that it
+   * refused has failed, and is decremented too: that must not give back what another request took.
+   */
   async decrement(key: string): Promise<void> {
+    if (this.#dropRefused(key)) return;
     const grants = this.#grants.get(key);
     const latest = grants?.pop();
     if (grants?.length === 0) this.#grants.delete(key);
@@ -72,6 +90,7 @@ export class ExpressRateLimitStore {
   /** Forgets the hits of a client. */
   async resetKey(key: string): Promise<void> {
     this.#grants.delete(key);
+    this.#refused.delete(key);
     await this.#hits.reset(key);
   }
 
@@ -82,6 +101,29 @@ export class ExpressRateLimitStore {
       'a number in the options of the store, because that of the middleware is a function',
       undefined,
     );
+  }
+
+  /** The middleware decrements only until the time that it was told. */
+  #keepRefused(key: string, resetMs: number): void {
+    const nowMs = Date.now();
+    for (const [other, { untilMs }] of this.#refused) {
+      if (untilMs > nowMs) break;
+      this.#refused.delete(other);
+    }
+    const { count } = this.#refused.get(key) ?? { count: 0 };
+    this.#refused.delete(key);
+    this.#refused.set(key, { count: count + 1, untilMs: nowMs + resetMs + GRACE_MS });
+  }
+
+  /** Whether a refused hit was there to be decremented. */
+  #dropRefused(key: string): boolean {
+    const refused = this.#refused.get(key);
+    if (refused === undefined) return false;
+    const { count, untilMs } = refused;
+    const isOver = untilMs <= Date.now();
+    if (isOver || count === 1) this.#refused.delete(key);
+    else this.#refused.set(key, { count: count - 1, untilMs });
+    return !isOver;
   }
 
   /** After a window, what was taken has come back, so that nothing is left to give back. */

@@ -3,12 +3,14 @@ import { Limit } from '../../../core/limit.js';
 import type { Decision } from '../../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../../limiter/acquire/request.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
+import { encodeCharacters } from '../../encode-characters.js';
 
 /** The part of a limiter that the stores need. */
 export type StoreLimiter = Pick<RateLimiter, 'buckets' | 'pause' | 'peek' | 'tryAcquire'>;
 
 /** Options that all stores have. */
 export interface HitStoreOptions {
+  /** Where the hits are counted. */
   readonly limiter: StoreLimiter;
   /** What is limited. Limiters that count apart need different resources. Default: `http`. */
   readonly resource?: string;
@@ -28,6 +30,7 @@ export interface Hits {
   readonly undo: () => Promise<void>;
 }
 
+export const DEFAULT_RESOURCE = 'http';
 const NAME = 'requests';
 const LONGEST_ID = 256;
 
@@ -40,7 +43,7 @@ export class HitCounter {
   readonly #resource: string;
   readonly #prefix: string;
 
-  constructor({ limiter, resource = 'http', prefix = '' }: HitStoreOptions) {
+  constructor({ limiter, resource = DEFAULT_RESOURCE, prefix = '' }: HitStoreOptions) {
     this.#limiter = limiter;
     this.#resource = resource;
     this.#prefix = prefix;
@@ -116,13 +119,8 @@ function untilFullMs({ limit, available }: LimitStatus): number {
 
 /** Other limiters accept any text as a key. Characters that no name has are encoded, and a long text is replaced by its hash. */
 async function entityOf(key: string): Promise<string> {
-  const encoded = key.replaceAll(/[^!"$&-~]/gu, encodeBytes).replace(/^\$/, '%24');
+  const encoded = encodeCharacters(key, /^\$|[^!"$&-~]/gu);
   if (encoded !== '' && encoded.length <= LONGEST_ID) return encoded;
   const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key)));
   return `sha256:${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
-
-/** Unlike `encodeURIComponent`, accepts half of a surrogate pair. */
-function encodeBytes(character: string): string {
-  return Array.from(new TextEncoder().encode(character), (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 }

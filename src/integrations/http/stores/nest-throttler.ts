@@ -1,4 +1,4 @@
-import { HitCounter, type HitStoreOptions } from './hit-counter.js';
+import { DEFAULT_RESOURCE, HitCounter, type HitStoreOptions } from './hit-counter.js';
 
 /** What @nestjs/throttler expects: times in whole seconds. */
 interface ThrottlerRecord {
@@ -43,7 +43,7 @@ export class NestThrottlerStorage {
   #counterOf(throttlerName: string): HitCounter {
     let counter = this.#counters.get(throttlerName);
     if (counter === undefined) {
-      const resource = `${this.#options.resource ?? 'http'}/${throttlerName}`;
+      const resource = `${this.#options.resource ?? DEFAULT_RESOURCE}/${throttlerName}`;
       this.#counters.set(throttlerName, (counter = new HitCounter({ ...this.#options, resource })));
     }
     return counter;

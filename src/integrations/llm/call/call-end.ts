@@ -1,3 +1,5 @@
+import { FRAME_TOKENS } from '../request/input-bound.js';
+import type { SeenOutput } from '../usage/usage-reader.js';
 import type { Usage } from '../usage/usage.js';
 import type { Estimate } from './estimator.js';
 import type { CallFailure, OnFailure } from './failure.js';
@@ -11,12 +13,14 @@ export type CallEnd =
       readonly kind: 'partial';
       /** What was stated so far. */
       readonly usage: Usage | null;
-      /** The characters of output that were seen. */
-      readonly outputCharacters: number;
+      /** The output that was seen. */
+      readonly seen: SeenOutput;
       /** null: the answer is complete. */
       readonly failure: CallFailure | null;
     }
   | { readonly kind: 'unanswered'; readonly failure: CallFailure };
+
+export const NOTHING_SEEN: SeenOutput = { characters: 0, bytes: 0 };
 
 /** What becomes of the hold of a call. */
 export type Settlement =
@@ -33,20 +37,22 @@ export type Settlement =
 
 /**
  * A call whose usage is not known to the end costs at least its estimate, and what was seen: the provider has counted the
- * tokens that it generated before it noticed that the caller is gone. By `bound`, it costs the most that it can have counted.
+ * tokens that it generated before it noticed that the caller is gone. By `bound`, it costs the most that it can have counted, or
+ * where the request states no maximum, that it can have counted of the output that was seen. `tokensSeen`: the estimate of that.
  */
 export function settlementOf(
   end: CallEnd,
-  { usage: held, bound }: Pick<Estimate, 'usage' | 'bound'>,
-  outputTokensSeen: number,
+  { usage: held, bound, isOutputBounded }: Pick<Estimate, 'usage' | 'bound' | 'isOutputBounded'>,
+  tokensSeen: number,
   onFailure: OnFailure,
 ): Settlement {
   if (end.kind === 'stated') return { kind: 'settle', usage: end.usage, isInputStated: true };
   const policy = end.failure === null ? 'commit' : onFailure(end.failure);
   if (policy === 'rollback') return { kind: 'rollback' };
   const least = policy === 'bound' ? bound : held;
-  const stated = end.kind === 'partial' ? end.usage : null;
-  const outputTokens = Math.max(least.outputTokens, stated?.outputTokens ?? 0, outputTokensSeen);
+  const { usage: stated, seen } = end.kind === 'partial' ? end : { usage: null, seen: NOTHING_SEEN };
+  const mostSeen = policy === 'bound' && !isOutputBounded && seen.bytes > 0 ? FRAME_TOKENS + seen.bytes : tokensSeen;
+  const outputTokens = Math.max(least.outputTokens, stated?.outputTokens ?? 0, mostSeen);
   // Some vendors state no input before the end: every call has some.
   if (stated !== null && stated.inputTokens > 0) {
     return { kind: 'settle', usage: { ...stated, outputTokens }, isInputStated: true };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { NO_USAGE, type Usage } from '../usage/usage.js';
-import { settlementOf } from './call-end.js';
+import { NOTHING_SEEN, settlementOf } from './call-end.js';
 import { Estimator } from './estimator.js';
 import { costsByKind, type FailureKind } from './failure.js';
 import { learn, typicalOutput, UNLEARNED } from './learning.js';
@@ -115,8 +115,8 @@ describe('estimates', () => {
 
 describe('the end of a call', () => {
   const held = usageOf(100, 50);
-  const exact = { usage: held, bound: held };
-  const low = { usage: held, bound: usageOf(400, 800) };
+  const exact = { usage: held, bound: held, isOutputBounded: true };
+  const low = { usage: held, bound: usageOf(400, 800), isOutputBounded: true };
   const unanswered = (kind: FailureKind, estimate = exact) =>
     settlementOf({ kind: 'unanswered', failure: { kind, status: null } }, estimate, 0, costsByKind);
 
@@ -136,7 +136,7 @@ describe('the end of a call', () => {
     fc.assert(
       fc.property(stateds, fc.nat(1_000), fc.constantFrom('commit', 'bound'), (stated, seen, policy) => {
         const usage = stated === null ? null : usageOf(...stated);
-        const end = { kind: 'partial', usage, outputCharacters: 0, failure } as const;
+        const end = { kind: 'partial', usage, seen: NOTHING_SEEN, failure } as const;
         const settlement = settlementOf(end, low, seen, () => policy);
         const cost = settlement.kind === 'settle' ? settlement.usage : held;
         const least = policy === 'bound' ? low.bound : held;
@@ -147,8 +147,36 @@ describe('the end of a call', () => {
     );
   });
 
+  test('a call without a maximum costs at least the bytes of the output that was seen, and one with a maximum no more than that', () => {
+    const failure = { kind: 'aborted', status: null } as const;
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme', minLength: 1, maxLength: 400 }),
+        fc.boolean(),
+        (text, isOutputBounded) => {
+          const seen = { characters: text.length, bytes: Buffer.byteLength(text) };
+          const settle = (policy: 'bound' | 'commit') =>
+            settlementOf(
+              { kind: 'partial', usage: null, seen, failure },
+              { ...exact, isOutputBounded },
+              0,
+              () => policy,
+            );
+          const costOfEnd = (policy: 'bound' | 'commit'): number => {
+            const settlement = settle(policy);
+            return settlement.kind === 'settle' ? settlement.usage.outputTokens : held.outputTokens;
+          };
+          if (isOutputBounded) expect(costOfEnd('bound')).toBe(held.outputTokens);
+          else expect(costOfEnd('bound')).toBeGreaterThanOrEqual(seen.bytes);
+          // What onThrow asks for is the estimate.
+          expect(costOfEnd('commit')).toBe(held.outputTokens);
+        },
+      ),
+    );
+  });
+
   test('a call that ends without a stated usage keeps its estimate, which is not doubted', () => {
-    const end = { kind: 'partial', usage: null, outputCharacters: 0, failure: null } as const;
+    const end = { kind: 'partial', usage: null, seen: NOTHING_SEEN, failure: null } as const;
     expect(settlementOf(end, low, 50, costsByKind)).toEqual({ kind: 'keep' });
   });
 

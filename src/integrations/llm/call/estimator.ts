@@ -1,7 +1,7 @@
 import { ValidationError } from '../../../core/errors.js';
 import type { LlmCall, SizedCall } from '../request/llm-call.js';
 import { NO_USAGE, type Usage } from '../usage/usage.js';
-import { applyRatio, learn, type Learned, predictTokens, typicalOutput, UNLEARNED } from './learning.js';
+import { applyRatio, averageOutput, learn, type Learned, predictTokens, typicalOutput, UNLEARNED } from './learning.js';
 
 /** Counts the tokens of a text, as the tokenizer of the model does. */
 export type CountTokens = (text: string, call: LlmCall) => number;
@@ -16,6 +16,10 @@ export interface Estimate {
    * request states a maximum. Otherwise the estimate.
    */
   readonly bound: Usage;
+  /** The average output of such calls, where `usage` has a greater one that was learned; null: the request states it. */
+  readonly averageOutput: number | null;
+  /** Whether the request states a maximum of its output. */
+  readonly isOutputBounded: boolean;
   /** What characters / 4 predict for the input; null: a tokenizer has counted it. */
   readonly predicted: number | null;
 }
@@ -39,15 +43,17 @@ export class Estimator {
     const predicted = this.#countTokens === null ? predictTokens(prompt.characters) : null;
     const text = predicted === null ? this.#count(prompt.texts.join('\n'), call) : applyRatio(learned, predicted);
     const typical = typicalOutput(learned);
-    const isBounded = maxOutputTokens !== null;
-    const output = this.#output === 'typical' && isBounded ? Math.min(typical, maxOutputTokens) : null;
-    const outputTokens = output ?? maxOutputTokens ?? typical;
+    const isLearned = this.#output === 'typical' || maxOutputTokens === null;
+    const most = maxOutputTokens ?? Number.POSITIVE_INFINITY;
+    const outputTokens = isLearned ? Math.min(typical, most) : most;
     const inputTokens = text + prompt.tokens;
     // The count of a tokenizer is not doubted.
     const boundOfInput = predicted === null ? inputTokens : Math.max(inputTokens, maxInputTokens);
     return {
       usage: { ...NO_USAGE, inputTokens, outputTokens },
       bound: { ...NO_USAGE, inputTokens: boundOfInput, outputTokens: maxOutputTokens ?? outputTokens },
+      averageOutput: isLearned ? Math.min(averageOutput(learned), most) : null,
+      isOutputBounded: maxOutputTokens !== null,
       predicted,
     };
   }

@@ -39,27 +39,62 @@ export function failureOfStatus(status: number): CallFailure {
   return { kind: status < 500 ? 'refused' : 'failed', status };
 }
 
-/** Codes of errors that occur before a request is sent. */
-const UNSENT: ReadonlySet<string> = new Set([
+/** What an error, or one of its causes, says of itself. */
+interface Sign {
+  readonly name: unknown;
+  readonly code: unknown;
+  readonly syscall: unknown;
+  readonly message: unknown;
+}
+
+const UNSENT_CODES: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
-  'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'EPROTO',
+  'ERR_INVALID_CHAR',
+  'ERR_INVALID_PROTOCOL',
   'ERR_INVALID_URL',
+  'ERR_UNESCAPED_CHARACTERS',
   'UND_ERR_CONNECT_TIMEOUT',
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'UND_ERR_INVALID_ARG',
 ]);
+
+/** Failed look-ups of a host. Certificates that are refused, by the names of OpenSSL. */
+const UNSENT_FAMILIES =
+  /^(?:EAI_|ERR_TLS_|CERT_|CRL_|ERROR_IN_C|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_)/;
+/** Failed handshakes. Other errors of OpenSSL, such as a bad record, may come after the request. */
+const HANDSHAKE =
+  /^ERR_SSL_\w*(?:VERSION|UNSUPPORTED_PROTOCOL|APPLICATION_PROTOCOL|HANDSHAKE|CERTIFICATE|UNKNOWN_CA|UNRECOGNIZED_NAME|CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|HTTP_REQUEST|PACKET_LENGTH)/;
+
+const CONNECTING: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
+
+/** The AI SDK refuses these calls itself. */
+const UNSENT_NAMES: ReadonlySet<unknown> = new Set([
+  'AI_InvalidArgumentError',
+  'AI_InvalidPromptError',
+  'AI_LoadAPIKeyError',
+  'AI_LoadSettingError',
+  'AI_NoSuchModelError',
+  'AI_UnsupportedFunctionalityError',
+]);
+
+/** `fetch` has no codes for a request that it refuses itself, such as one whose API key has a line break. */
+const UNSENT_MESSAGES =
+  /is an invalid header (?:value|name)|\bByteString\b|method cannot have body|^unknown scheme$|^bad port$|before secure TLS connection/;
+
+function isUnsent({ name, code, syscall, message }: Sign): boolean {
+  if (UNSENT_NAMES.has(name) || CONNECTING.has(syscall) || UNSENT_CODES.has(code)) return true;
+  if (typeof code === 'string' && (UNSENT_FAMILIES.test(code) || HANDSHAKE.test(code))) return true;
+  return typeof message === 'string' && UNSENT_MESSAGES.test(message);
+}
 
 export function failureOfError(error: unknown, signal: AbortSignal | null): CallFailure {
   const status = statusIn(error);
   if (status !== null) return failureOfStatus(status);
   if (signal?.aborted === true) return { kind: 'aborted', status: null };
-  return { kind: codesIn(error).some((code) => UNSENT.has(code)) ? 'unreachable' : 'lost', status: null };
+  return { kind: signsIn(error).some(isUnsent) ? 'unreachable' : 'lost', status: null };
 }
 
 /** The status that errors of the AI SDK have. */
@@ -70,19 +105,19 @@ function statusIn(error: unknown): number | null {
 
 const MAX_CAUSES = 8;
 
-/** The codes of an error and its causes: `fetch` wraps the error of the socket, and that may be one of several addresses. */
-function codesIn(error: unknown): readonly string[] {
-  const codes: string[] = [];
+/** The signs of an error and its causes: `fetch` wraps the error of the socket, and that may be one of several addresses. */
+function signsIn(error: unknown): readonly Sign[] {
+  const signs: Sign[] = [];
   let causes: readonly unknown[] = [error];
   for (let depth = 0; depth < MAX_CAUSES && causes.length > 0; depth++) {
     const next: unknown[] = [];
     for (const cause of causes) {
       if (typeof cause !== 'object' || cause === null) continue;
-      const { code, cause: inner, errors } = cause as { code?: unknown; cause?: unknown; errors?: unknown };
-      if (typeof code === 'string') codes.push(code);
+      signs.push(cause as Sign);
+      const { cause: inner, errors } = cause as { cause?: unknown; errors?: unknown };
       next.push(inner, ...(Array.isArray(errors) ? (errors as unknown[]) : []));
     }
     causes = next;
   }
-  return codes;
+  return signs;
 }

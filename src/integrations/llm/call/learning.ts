@@ -19,6 +19,8 @@ const CHARACTERS_PER_TOKEN = 4;
 const DEVIATIONS = 3;
 /** The output of a call of which nothing is known. */
 const FIRST_OUTPUT = 1_000;
+/** More than any model answers. One wrong count must not raise the estimates of many calls beyond that. */
+const MAX_OUTPUT = 1_000_000;
 
 /** The tokens that characters / 4 predicts, before the ratio. */
 export function predictTokens(characters: number): number {
@@ -34,6 +36,10 @@ export function typicalOutput({ output }: Learned): number {
   return output === null ? FIRST_OUTPUT : Math.ceil(output.mean + DEVIATIONS * output.deviation);
 }
 
+export function averageOutput({ output }: Learned): number {
+  return output === null ? FIRST_OUTPUT : Math.ceil(output.mean);
+}
+
 export function learn(learned: Learned, call: { predicted: number | null; input: number; output: number }): Learned {
   return { ratio: learnRatio(learned.ratio, call), output: learnOutput(learned.output, call.output) };
 }
@@ -45,7 +51,8 @@ function learnRatio(ratio: number, { predicted, input }: { predicted: number | n
 }
 
 /** The estimator of TCP's retransmission timer (RFC 6298), which follows changes of a noisy value. */
-function learnOutput(before: Learned['output'], tokens: number): NonNullable<Learned['output']> {
+function learnOutput(before: Learned['output'], stated: number): NonNullable<Learned['output']> {
+  const tokens = Math.min(MAX_OUTPUT, stated);
   if (before === null) return { mean: tokens, deviation: tokens / 2 };
   const deviation = before.deviation + 2 * GAIN * (Math.abs(tokens - before.mean) - before.deviation);
   return { mean: before.mean + GAIN * (tokens - before.mean), deviation };

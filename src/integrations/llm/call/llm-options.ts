@@ -2,11 +2,13 @@ import { type Clock, completeClock, systemClock } from '../../../clock.js';
 import { ValidationError } from '../../../core/errors.js';
 import { checkKnownFields } from '../../../core/known-fields.js';
 import { checkWhole } from '../../../core/limit.js';
+import { warnOfError } from '../../../limiter/warn-of-error.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { LlmCall } from '../request/llm-call.js';
 import type { CountTokens, OutputEstimate } from './estimator.js';
 import { costsByKind, type OnFailure } from './failure.js';
 import { checkMeasures, type Measures, needsPrice } from './measures.js';
+import { nameOfText } from './name-of-text.js';
 import { checkPrices, type Prices } from './prices.js';
 
 /** A refusal of the rate of calls by a provider. */
@@ -27,10 +29,11 @@ type OfCall = string | ((call: LlmCall) => string);
 
 /** Options of `limitFetch` and `limitModel`. */
 export interface LlmOptions {
+  /** The limiter that the calls ask. */
   readonly limiter: Pick<RateLimiter, 'run' | 'pause'>;
   /** The entity that spends. Must not be an API key: names of entities are stored and printed. */
   readonly entityId: OfCall;
-  /** Default: the model. */
+  /** What the limits are for. Default: the model. */
   readonly resource?: OfCall;
   /**
    * The entity of the upstream key, whose bucket of the resource is paused when the provider refuses the rate of calls: the
@@ -39,7 +42,7 @@ export interface LlmOptions {
   readonly upstream?: OfCall;
   /** What each limit counts. Default: `{ rpm: 'calls', tpm: 'tokens' }`. */
   readonly measures?: Measures;
-  /** How long a call may wait for its limits before it is denied. Default: 30 000. */
+  /** How long a call may wait for its limits before it is denied. Default: 30,000. */
   readonly waitMs?: number;
   /** The priority class of the calls. */
   readonly priority?: string;
@@ -54,9 +57,9 @@ export interface LlmOptions {
    * it can have counted.
    */
   readonly onThrow?: OnFailure;
-  /** An answer of which nothing was read for this long is given up: its call costs what an aborted one does. Default: 300 000. */
+  /** An answer whose caller reads nothing for this long is given up: its call costs what an aborted one does. Default: 300,000. */
   readonly idleMs?: number;
-  /** The longest pause that an answer of a provider can cause. Default: 7 days. */
+  /** The longest pause that an answer of a provider can cause. A provider that still refuses then pauses again. Default: 1 day. */
   readonly maxPauseMs?: number;
   /** Called when a provider refuses the rate of calls. */
   readonly onProviderThrottle?: (throttle: ProviderThrottle) => void;
@@ -86,9 +89,9 @@ const defaults = {
   countTokens: null,
   onThrow: costsByKind,
   idleMs: 300_000,
-  maxPauseMs: 7 * DAY_MS,
+  maxPauseMs: DAY_MS,
   onProviderThrottle: () => {},
-  onError: warn,
+  onError: warnOfError,
 } as const;
 
 const FIELDS: ReadonlySet<string> = new Set([
@@ -120,15 +123,11 @@ export function resolveLlmOptions(options: LlmOptions, others: readonly string[]
   return resolved;
 }
 
-/** The value of an option that may depend on the call. */
-export function valueFor(option: OfCall, call: LlmCall): string {
-  return typeof option === 'function' ? option(call) : option;
+/** The name that an option gives to a call. What a function takes from the request may be any text; a fixed name is checked. */
+export function nameFor(option: OfCall, kind: 'entityId' | 'resource', call: LlmCall): string {
+  return typeof option === 'function' ? nameOfText(kind, option(call)) : option;
 }
 
 function modelOf({ model }: LlmCall): string {
   return model;
-}
-
-function warn(error: unknown, where: string): void {
-  process.emitWarning(`${where}: ${error instanceof Error ? error.message : String(error)}`, 'HeadgateWarning');
 }

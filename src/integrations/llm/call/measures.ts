@@ -1,4 +1,5 @@
 import { ValidationError } from '../../../core/errors.js';
+import { MAX_AMOUNT } from '../../../core/units.js';
 import type { Amounts } from '../../../limiter/acquire/request.js';
 import type { Usage } from '../usage/usage.js';
 import { costOf, dearestInput, type Price } from './prices.js';
@@ -11,16 +12,18 @@ export type Measure = (typeof MEASURES)[number];
 /** What each limit counts, by the name of the limit. */
 export type Measures = Readonly<Record<string, Measure>>;
 
-/** What a call takes before it is sent. */
+/** What a call takes before it is sent. A request may state a maximum above all amounts: it holds the greatest one. */
 export function holdOf(measures: Measures, estimate: Usage, price: Price | null): Amounts {
   const dearest = price === null ? null : dearestInput(price);
-  return amountsOf(measures, Object.keys(measures), estimate, dearest);
+  const held = (measure: Measure): number => Math.min(MAX_AMOUNT, amountOf(measure, estimate, dearest));
+  return Object.fromEntries(Object.entries(measures).map(([name, measure]) => [name, held(measure)]));
 }
 
 /** What a call has cost, without what every call costs: those amounts stay as they were taken. */
 export function actualsOf(measures: Measures, usage: Usage, price: Price | null): Amounts {
-  const settled = Object.keys(measures).filter((name) => measures[name] !== 'calls');
-  return amountsOf(measures, settled, usage, price);
+  const settled = Object.entries(measures).filter(([, measure]) => measure !== 'calls');
+  const cost = (measure: Measure): number => Math.min(MAX_AMOUNT, amountOf(measure, usage, price));
+  return Object.fromEntries(settled.map(([name, measure]) => [name, cost(measure)]));
 }
 
 export function needsPrice(measures: Measures): boolean {
@@ -33,10 +36,6 @@ export function checkMeasures(measures: Measures): void {
     if (MEASURES.includes(measure)) continue;
     throw new ValidationError(`measures.${name}`, `one of ${MEASURES.join(', ')}`, measure);
   }
-}
-
-function amountsOf(measures: Measures, names: readonly string[], usage: Usage, price: Price | null): Amounts {
-  return Object.fromEntries(names.map((name) => [name, amountOf(measures[name] ?? 'calls', usage, price)]));
 }
 
 function amountOf(measure: Measure, usage: Usage, price: Price | null): number {

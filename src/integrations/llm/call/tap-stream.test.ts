@@ -68,6 +68,52 @@ describe('a stream that is passed on', () => {
     expect([rest, await ended]).toEqual([[1, 2], 'complete']);
   });
 
+  test('a reader that waits longer than idleMs for its source is not idle, and one that then reads no more is', async () => {
+    const clock = fakeClock();
+    let source: ReadableStreamDefaultController<number> | undefined;
+    const observer = { onChunk: (chunk: number) => [chunk], onDone: () => [], hasEnough: () => false };
+    const options = { clock, idleMs: 60_000, signal: null, failsOnAbort: true, onClosed: () => {} };
+    const { stream, ended } = tapStream(
+      new ReadableStream<number>({ start: (made) => void (source = made) }),
+      observer,
+      options,
+    );
+    const reading = stream.getReader().read();
+    let how: StreamEnd | null = null;
+    void ended.then((by) => (how = by));
+    for (let minute = 0; minute < 10; minute++) await clock.advance(60_000);
+    source?.enqueue(1);
+    expect(await reading).toEqual({ done: false, value: 1 });
+    await clock.advance(59_999);
+    expect(how).toBeNull();
+    await clock.advance(1);
+    expect(how).toBe('idle');
+  });
+
+  test('a reader that reads nothing for 5 s after a failure has passed is idle, and one that reads on is not', async () => {
+    for (const readsOn of [false, true]) {
+      const clock = fakeClock();
+      const script = { chunks: 3, source: 'closes' } as Script;
+      const observer = {
+        onChunk: (chunk: number) => [chunk],
+        onDone: () => [],
+        hasEnough: () => false,
+        hasFailed: () => true,
+      };
+      const options = { clock, idleMs: 60_000, signal: null, failsOnAbort: false, onClosed: () => {} };
+      const { stream, ended } = tapStream(sourceOf(script), observer, options);
+      const reader = stream.getReader();
+      let how: StreamEnd | null = null;
+      void ended.then((by) => (how = by));
+      await reader.read();
+      await clock.advance(4_999);
+      if (readsOn) await reader.read();
+      await clock.advance(1);
+      expect(how).toBe(readsOn ? null : 'idle');
+      await reader.cancel();
+    }
+  });
+
   test('the stream ends once, by the first thing that ends it, with the chunks of its source, and leaves no listener', async () => {
     await fc.assert(
       fc.asyncProperty(scripts, async (script) => {

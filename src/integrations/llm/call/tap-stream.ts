@@ -1,7 +1,8 @@
 import type { Clock } from '../../../clock.js';
 import type { EpochMs } from '../../../core/units.js';
+import { whenDropped } from '../../when-dropped.js';
 
-/** How the reading of a stream ended. `idle`: nothing was read for a long time, or its reader has left it. `enough`: the observer has what it needs. */
+/** How the reading of a stream ended. `idle`: its reader asked for nothing for a long time, or has left it. `enough`: the observer has what it needs. */
 export type StreamEnd = 'complete' | 'enough' | 'cancelled' | 'aborted' | 'failed' | 'idle';
 
 /** Sees the chunks of a stream as they pass. */
@@ -12,6 +13,8 @@ export interface StreamObserver<T> {
   readonly onDone: () => readonly T[];
   /** True: the rest of the stream is of no interest to the observer. */
   readonly hasEnough: () => boolean;
+  /** True: a failure has passed as a chunk, at which many callers stop reading. Left out: failures end the stream. */
+  readonly hasFailed?: () => boolean;
 }
 
 export interface TapOptions {
@@ -24,11 +27,8 @@ export interface TapOptions {
   readonly onClosed: () => void;
 }
 
-/** A reader that has released a stream for this long does not come back. */
-const RELEASED_MS = 5_000;
-
-/** Runs when a stream that its reader has dropped is collected. */
-const dropped = new FinalizationRegistry((onDrop: () => void) => onDrop());
+/** A reader that has released a stream for this long, or has read nothing since a failure passed, does not come back. */
+const LEFT_MS = 5_000;
 
 export interface Tapped<T> {
   readonly stream: ReadableStream<T>;
@@ -49,6 +49,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
   let readMs: EpochMs = clock.now();
   let how: StreamEnd = 'complete';
   let isBegun = false;
+  let isWaiting = false;
   let tapped: WeakRef<ReadableStream<T>> | null = null;
   const ended = new Promise<StreamEnd>((resolve) => {
     over.signal.addEventListener('abort', () => resolve(how));
@@ -68,11 +69,13 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
     {
       pull: async (controller) => {
         isBegun = true;
+        readMs = clock.now();
         try {
           // A piece from which nothing is left to pass on does not answer the reader.
           for (let passed = 0; passed === 0;) {
-            readMs = clock.now();
+            isWaiting = true;
             const { done, value } = await (failsOnAbort ? readUnlessAborted(reader, signal) : reader.read());
+            isWaiting = false;
             readMs = clock.now();
             const chunks = done ? observer.onDone() : observer.onChunk(value);
             for (const chunk of chunks) controller.enqueue(chunk);
@@ -101,7 +104,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
     { highWaterMark: 0 },
   );
   tapped = new WeakRef(stream);
-  dropped.register(stream, () => {
+  whenDropped(stream, () => {
     end('cancelled');
     reader.cancel().catch(() => {});
     onClosed();
@@ -110,13 +113,18 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
 
   /** Clients that stop early may release their lock, and do no more. */
   function isReleased(): boolean {
-    return isBegun && tapped?.deref()?.locked === false && clock.now() - readMs >= RELEASED_MS;
+    return isBegun && tapped?.deref()?.locked === false && clock.now() - readMs >= LEFT_MS;
+  }
+
+  function longestIdleMs(): number {
+    return observer.hasFailed?.() === true ? Math.min(idleMs, LEFT_MS) : idleMs;
   }
 
   async function endWhenIdle(): Promise<void> {
     try {
-      for (let restMs = idleMs; restMs > 0; restMs = readMs + idleMs - clock.now()) {
-        await clock.sleep(Math.min(restMs, RELEASED_MS), over.signal, { background: true });
+      // A reader that waits for a slow source is not idle.
+      for (let restMs = idleMs; restMs > 0; restMs = isWaiting ? idleMs : readMs + longestIdleMs() - clock.now()) {
+        await clock.sleep(Math.min(restMs, LEFT_MS), over.signal, { background: true });
         if (isReleased()) break;
       }
       end('idle');

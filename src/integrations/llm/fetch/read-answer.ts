@@ -1,10 +1,11 @@
-import type { CallEnd } from '../call/call-end.js';
+import { type CallEnd, NOTHING_SEEN } from '../call/call-end.js';
 import { failureOfStatus } from '../call/failure.js';
 import type { Sent } from '../call/limited-calls.js';
 import { type StreamEnd, type StreamObserver, type TapOptions, tapStream } from '../call/tap-stream.js';
 import { parseThrottle, statesWaitInHeaders, type Throttle } from '../throttle/parse-throttle.js';
 import { usageStripper } from '../usage/strip-usage.js';
 import { answerReader, streamReader, type UsageReader } from '../usage/usage-reader.js';
+import { peekBody } from './peek-body.js';
 import type { FetchedCall } from './read-fetch.js';
 
 /** The answer of a provider as its caller gets it, and how it ends. */
@@ -17,11 +18,13 @@ export async function readAnswer(
   if (body === null) options.onClosed();
   if (!answer.ok) return readFailure(answer, options);
   if (body === null) return { value: answer, throttle: null, ended: Promise.resolve(endOf('complete', null)) };
-  const isStream = /\bevent-stream\b/.test(answer.headers.get('content-type') ?? '');
+  const isStream = /\bevent-stream\b/i.test(answer.headers.get('content-type') ?? '');
   const reader = isStream ? streamReader(call.api) : answerReader(call.api);
-  const observer = isStream && call.stripsUsage ? stripping(reader) : observing(reader);
-  const { stream, ended } = tapStream(body, observer, options);
+  const isStripped = isStream && call.stripsUsage;
+  const { stream, ended } = tapStream(body, isStripped ? stripping(reader) : observing(reader), options);
   const value = likeAnswer(answer, stream);
+  // The length of the body with what is left out of it. A proxy that states it would send too little.
+  if (isStripped) value.headers.delete('content-length');
   return { value, throttle: null, ended: ended.then((how) => endOf(how, reader)) };
 }
 
@@ -37,7 +40,7 @@ async function readFailure(answer: Response, options: TapOptions): Promise<Sent<
   if (statesWaitInHeaders(shown) || body === null) {
     return { value: pass(body), throttle: parseThrottle({ ...shown, body: null }, receivedMs), ended };
   }
-  const { text, whole } = await peekBody(body);
+  const { text, whole } = await peekBody(body, options.clock);
   const throttle: Throttle | null = parseThrottle({ ...shown, body: text }, receivedMs);
   return { value: pass(whole), throttle, ended };
 }
@@ -48,40 +51,6 @@ const PASSING: StreamObserver<Uint8Array> = {
   onDone: () => [],
   hasEnough: () => false,
 };
-
-const MAX_PEEK = 65_536;
-
-/** Reads the beginning of a body, and gives the whole of it. */
-async function peekBody(
-  body: ReadableStream<Uint8Array>,
-): Promise<{ readonly text: string; readonly whole: ReadableStream<Uint8Array> }> {
-  const reader = body.getReader();
-  const read: Uint8Array[] = [];
-  let isDone = false;
-  try {
-    for (let length = 0; length < MAX_PEEK && !isDone;) {
-      const { done, value } = await reader.read();
-      isDone = done;
-      if (value !== undefined) {
-        read.push(value);
-        length += value.length;
-      }
-    }
-  } catch {
-    // The caller gets the same error when it reads the body.
-  }
-  const text = new TextDecoder().decode(Buffer.concat(read));
-  const whole = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const chunk = read.shift();
-      const { done, value } = chunk === undefined ? await reader.read() : { done: false, value: chunk };
-      if (value !== undefined) controller.enqueue(value);
-      if (done) controller.close();
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
-  return { text, whole };
-}
 
 /** Passes the bytes on unchanged. */
 function observing(reader: UsageReader): StreamObserver<Uint8Array> {
@@ -122,11 +91,11 @@ function stripping(reader: UsageReader): StreamObserver<Uint8Array> {
 function endOf(how: StreamEnd, reader: UsageReader | null): CallEnd {
   const usage = reader?.usage ?? null;
   if (usage !== null && reader?.isFinal === true) return { kind: 'stated', usage };
-  const outputCharacters = reader?.outputCharacters ?? 0;
-  return { kind: 'partial', usage, outputCharacters, failure: failureOf(how, usage !== null) };
+  const seen = reader?.seen ?? NOTHING_SEEN;
+  return { kind: 'partial', usage, seen, failure: failureOf(how, reader?.isWhole === false) };
 }
 
-/** `isCut`: of a body that is complete, that the usage which it stated was not the last one. */
+/** `isCut`: of a body that is complete, that it does not have the end of the answer. */
 function failureOf(how: StreamEnd, isCut: boolean): Extract<CallEnd, { kind: 'partial' }>['failure'] {
   switch (how) {
     case 'complete':
@@ -141,10 +110,10 @@ function failureOf(how: StreamEnd, isCut: boolean): Extract<CallEnd, { kind: 'pa
   }
 }
 
-/** An answer with another body. A new `Response` has no address. */
+/** An answer with another body. A new `Response` has no address, and that of @hono/node-server does not copy the headers, which are immutable. */
 function likeAnswer(answer: Response, body: ReadableStream<Uint8Array>): Response {
   const { status, statusText, headers, url, redirected } = answer;
-  const response = new Response(body, { status, statusText, headers });
+  const response = new Response(body, { status, statusText, headers: new Headers(headers) });
   Object.defineProperties(response, { url: { value: url }, redirected: { value: redirected } });
   return response;
 }

@@ -17,15 +17,18 @@ export interface FetchedCall {
 }
 
 /** null: the request is no call of a model, and passes without limits. */
-export async function readFetch(args: FetchArguments, includeUsage: boolean): Promise<FetchedCall | null> {
-  const [input, init] = args;
-  const isRequest = input instanceof Request;
-  const method = init?.method ?? (isRequest ? input.method : 'GET');
-  const endpoint = readEndpoint(pathOf(isRequest ? input.url : String(input)));
+export async function readFetch(given: FetchArguments, includeUsage: boolean): Promise<FetchedCall | null> {
+  const [target, options] = given;
+  const method = options?.method ?? (isRequest(target) ? target.method : 'GET');
+  const endpoint = readEndpoint(isRequest(target) ? target.url : String(target));
   if (endpoint === null || method.toUpperCase() !== 'POST') return null;
-  const signal = init?.signal ?? (isRequest ? input.signal : null);
+  const args = withPlainInit(given);
+  const [input, init] = args;
+  const signal = init?.signal ?? (isRequest(input) ? input.signal : null);
   const text = await textOf(input, init);
   const body = text === null ? null : parseBody(text);
+  // Threads of OpenAI and other services have addresses that end in `/messages`, too.
+  if (endpoint.api === 'anthropic' && body !== null && !Array.isArray(body['messages'])) return null;
   const sized = readRequest(endpoint, body);
   const { api } = endpoint;
   const plain = { api, sized, signal, args: withoutSignal(args), stripsUsage: false };
@@ -34,19 +37,23 @@ export async function readFetch(args: FetchArguments, includeUsage: boolean): Pr
   return { ...plain, args: withBody(plain.args, withUsage(text, body)), stripsUsage: true };
 }
 
-/** The path of an address, without its query: Google accepts a key there. */
-function pathOf(address: string): string {
-  const [path = ''] = address.split(/[?#]/, 1);
-  return path;
+/** By its shape: an own copy of undici has a class of its own. */
+function isRequest(value: unknown): value is Request {
+  return typeof value === 'object' && value !== null && 'clone' in value && 'url' in value;
+}
+
+/** Proxies send a request on by `fetch(address, request)`. The fields of a `Request` are not its own, so that a copy of it has none. */
+function withPlainInit([input, init]: FetchArguments): FetchArguments {
+  return isRequest(init) ? [new Request(input, init)] : [input, init];
 }
 
 /** null: a stream, a form, or no text. Those are not read, so that nothing is buffered. */
 async function textOf(input: FetchArguments[0], init: FetchArguments[1]): Promise<string | null> {
   const body = init?.body;
   if (typeof body === 'string') return body;
-  if (body instanceof Uint8Array || body instanceof ArrayBuffer) return new TextDecoder().decode(body);
+  if (isBytes(body)) return new TextDecoder().decode(body);
   if (body instanceof Blob) return body.text();
-  if ((body === undefined || body === null) && input instanceof Request) return input.clone().text();
+  if ((body === undefined || body === null) && isRequest(input)) return input.clone().text();
   return null;
 }
 
@@ -60,8 +67,18 @@ function withoutSignal([input, init]: FetchArguments): FetchArguments {
 }
 
 function withBody([input, init]: FetchArguments, body: string): FetchArguments {
-  const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
+  const headers = new Headers(init?.headers ?? (isRequest(input) ? input.headers : undefined));
   // The length of the body that was replaced.
   headers.delete('content-length');
-  return [input, { ...init, body, headers }];
+  return [input, { ...init, body: likeBody(init?.body, body), headers }];
+}
+
+/** The type of a body says what `fetch` sends as its `content-type`, where the headers have none. */
+function likeBody(replaced: RequestInit['body'], text: string): NonNullable<RequestInit['body']> {
+  if (replaced instanceof Blob) return new Blob([text], { type: replaced.type });
+  return isBytes(replaced) ? new TextEncoder().encode(text) : text;
+}
+
+function isBytes(body: unknown): body is ArrayBuffer | ArrayBufferView {
+  return body instanceof ArrayBuffer || ArrayBuffer.isView(body);
 }

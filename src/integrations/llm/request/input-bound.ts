@@ -1,7 +1,7 @@
 import { BINARY_FIELDS } from './prompt-size.js';
 
 /** Tokens that mark the beginning and the end of a prompt, and of the answer. Those of messages are shorter than the JSON of a message. */
-const FRAME_TOKENS = 16;
+export const FRAME_TOKENS = 16;
 
 /** Deeper values are not counted, so that no request can exhaust the stack. */
 const MAX_DEPTH = 64;

@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readEndpoint } from './endpoints.js';
 import { asksForUsage, withUsage } from './include-usage.js';
+import { spanOfMember } from './member-span.js';
 import { parseBody, readRequest } from './read-request.js';
 
 function read(path: string, body: object) {
@@ -78,6 +80,19 @@ describe('the requests of the APIs', () => {
     });
   });
 
+  test.each([
+    ['rawPredict', false],
+    ['streamRawPredict', true],
+  ])('%s of Vertex AI is a message of Anthropic, whose model is in the address', (method, stream) => {
+    const models =
+      'https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/publishers/anthropic/models';
+    const body = { anthropic_version: 'vertex-2023-10-16', messages, max_tokens: 20, stream };
+    expect(read(`${models}/claude-sonnet-4@20250514:${method}`, body)).toMatchObject({
+      call: { api: 'anthropic', model: 'claude-sonnet-4@20250514', stream },
+      maxOutputTokens: 20,
+    });
+  });
+
   test('Google names the model and the stream in the address, and the maximum output of each candidate', () => {
     const path = 'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:streamGenerateContent';
     const body = {
@@ -91,10 +106,61 @@ describe('the requests of the APIs', () => {
     });
   });
 
-  test.each(['/v1/models', '/v1/messages/count_tokens', '/v1/responses/resp_1', '/v1/chat/completions/x', '/v1/files'])(
-    '%s is no call of a model',
-    (path) => expect(readEndpoint(path)).toBe(null),
-  );
+  test.each([
+    '/v1/models',
+    '/v1/messages/count_tokens',
+    '/v1/responses/resp_1',
+    '/v1/chat/completions/x',
+    '/v1/files',
+    '/v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:rawPredict',
+    '/v1/projects/p/locations/l/publishers/other/models/m:rawPredict',
+  ])('%s is no call of a model', (path) => expect(readEndpoint(path)).toBe(null));
+
+  test('no other way to write an address of a call evades the limits', () => {
+    const paths = [
+      '/v1/chat/completions',
+      '/openai/deployments/gpt/chat/completions',
+      '/v1/completions',
+      '/v1/responses',
+      '/v1/embeddings',
+      '/v1/messages',
+      '/v1beta/models/gemini:generateContent',
+      '/v1beta/models/gemini:streamGenerateContent',
+      '/v1beta/models/gemini:embedContent',
+      '/v1/projects/p/locations/l/publishers/anthropic/models/claude:streamRawPredict',
+    ];
+    const encode = (character: string): string => `%${character.charCodeAt(0).toString(16)}`;
+    const changes: Readonly<Record<string, (character: string) => string>> = {
+      none: (character) => character,
+      'upper case': (character) => character.toUpperCase(),
+      encoded: encode,
+      'twice a slash': (character) => (character === '/' ? '//' : character),
+      'a dot segment': (character) => (character === '/' ? '/./' : character),
+      'a backslash': (character) => (character === '/' ? '\\' : character),
+    };
+    const change = fc.constantFrom(...Object.keys(changes));
+    const end = fc.constantFrom('', '/', '//', '/?key=1', '?alt=sse', '#x', '/.', '?a=/v1/files');
+    const origin = fc.constantFrom('https://api.test', 'HTTPS://api.test:8443/proxy');
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...paths),
+        fc.array(change, { minLength: 1 }),
+        end,
+        origin,
+        (path, made, after, before) => {
+          const written = Array.from(path, (character, at) => changes[made[at % made.length]!]!(character)).join('');
+          // The first slash separates the path from the origin.
+          const found = readEndpoint(`${before}/${written}${after}`);
+          expect({ ...found, model: found?.model?.toLowerCase() ?? null }).toEqual(readEndpoint(path));
+        },
+      ),
+    );
+  });
+
+  test('an address that is malformed is read as far as it can be', () => {
+    expect(readEndpoint('/v1/%zz/chat/completions')?.api).toBe('openai-chat');
+    expect(readEndpoint('http://[/v1/chat/completions')?.api).toBe('openai-chat');
+  });
 
   test('images, audio, files and encrypted parts are not counted', () => {
     const binary = 'A'.repeat(10_000);
@@ -141,4 +207,36 @@ describe('the wish for the usage of a stream', () => {
       expect(changed).toMatchObject({ ...body, stream_options: {} });
     },
   );
+
+  test.each([
+    ['{"seed":12345678901234567890,"stream_options":{"a":1},"n":1}', '{"a":1,"include_usage":true}'],
+    ['{ "seed": 12345678901234567890, "stream_options" : null }', '{"include_usage":true}'],
+    [
+      '{"stream_options":{"include_usage":false},"x":{"stream_options":{}},"y":9007199254740993}',
+      '{"include_usage":true}',
+    ],
+    [
+      '{"x":"\\\\\\",\\"stream_options\\":{},","stream_options":{"a":"}"},"z":[1,{"b":2}]}',
+      '{"a":"}","include_usage":true}',
+    ],
+  ])('the text of the body %s stays as it is, but for the option', (text, options) => {
+    const changed = withUsage(text, parseBody(text)!);
+    const at = changed.indexOf(options);
+    const before = changed.slice(0, at);
+    const after = changed.slice(at + options.length);
+    expect(at).toBeGreaterThan(0);
+    expect(text.startsWith(before) && text.endsWith(after)).toBe(true);
+    expect(parseBody(changed)).toEqual({ ...parseBody(text), stream_options: JSON.parse(options) });
+  });
+
+  test('the value of a member is found in any JSON text', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), fc.nat(2), (others, value, space) => {
+        const text = JSON.stringify({ ...others, wanted: value, 'also "x\\': others }, null, space);
+        const span = spanOfMember(text, 'wanted');
+        expect(JSON.parse(text.slice(span?.from, span?.to))).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(spanOfMember(JSON.stringify({ a: { wanted: value } }), 'wanted')).toBe(null);
+      }),
+    );
+  });
 });

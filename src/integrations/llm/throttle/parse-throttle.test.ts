@@ -133,9 +133,81 @@ describe('the waits of providers', () => {
       9_000,
       'requests',
     ],
+    [
+      'OpenRouter, Retry-After in the body',
+      {},
+      { error: { metadata: { headers: { 'Retry-After': 7 } } } },
+      7_000,
+      null,
+    ],
+    ['OpenAI, in seconds', {}, { error: { message: 'Please try again in 6 seconds.' } }, 6_000, null],
+    ['OpenAI, in a short form', {}, { error: { message: 'Please try again in 6s. Contact us' } }, 6_000, null],
+    ['Azure, in the message', {}, { error: { message: 'Please retry after 20 seconds.' } }, 20_000, null],
+    ['Google, in a list', {}, [{ error: { details: [{ retryDelay: '34.6s' }] } }], 34_600, null],
     ['Google, RetryInfo', {}, { error: { details: [{ reason: 'x' }, { retryDelay: '34.6s' }] } }, 34_600, null],
     ['Google, in the message', {}, { error: { message: 'Quota exceeded. Please retry in 34.6s.' } }, 34_600, null],
     ['no wait at all', {}, 'slow down', null, null],
+    [
+      'a used-up dimension whose reset is over, beside another that is not used up',
+      {
+        'anthropic-ratelimit-tokens-remaining': '0',
+        'anthropic-ratelimit-tokens-reset': '2027-01-15T07:59:55Z',
+        'anthropic-ratelimit-requests-remaining': '10',
+        'anthropic-ratelimit-requests-reset': '2027-01-15T09:00:00Z',
+      },
+      null,
+      null,
+      'tokens',
+    ],
+    [
+      'a used-up dimension without a reset, beside another',
+      {
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-remaining-tokens': '5',
+        'x-ratelimit-reset-tokens': '6m0s',
+      },
+      null,
+      null,
+      'requests',
+    ],
+    [
+      'two used-up dimensions, of which one has a reset ahead',
+      {
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-requests': '20s',
+        'x-ratelimit-remaining-tokens': '0',
+        'x-ratelimit-reset-tokens': '0s',
+      },
+      null,
+      20_000,
+      'requests',
+    ],
+    ['a message that is the error', {}, { error: 'Please try again in 6s' }, 6_000, null],
+    ['a message that is not in an error', {}, { message: 'Please try again in 6s' }, 6_000, null],
+    [
+      'a message in prose of more than an hour',
+      {},
+      { error: { message: 'Please try again in 7h12m0s.' } },
+      3_600_000,
+      null,
+    ],
+    [
+      'a text of the caller in another member',
+      {},
+      { error: { message: 'slow down', param: 'try again in 99h' } },
+      null,
+      null,
+    ],
+    [
+      'a text of the caller in the message',
+      {},
+      { error: { message: "Your prompt: 'try again in 99h'" } },
+      3_600_000,
+      null,
+    ],
+    ['a message of a body that is cut', {}, '{"error":{"message":"Please try again in 6s","par', 6_000, null],
+    ['a text of the caller in a body that is cut', {}, '{"error":{"param":"try again in 99h","mess', null, null],
+    ['a page of a proxy', {}, '<html>Please try again in 6s</html>', null, null],
   ])('the wait of %s is read', (_, headers, body, waitMs, dimension) => {
     expect(parse(headers, body)).toEqual({ waitMs, dimension });
   });
@@ -146,7 +218,14 @@ describe('the waits of providers', () => {
       dimension: null,
     });
     expect(parse({}, { __type: 'ThrottlingException' }, 400)).toEqual({ waitMs: null, dimension: null });
+    expect(parse({}, { __type: 'com.amazon#ThrottlingException', message: 'slow' }, 400)?.waitMs).toBe(null);
     expect(parse({}, { __type: 'ValidationException' }, 400)).toBe(null);
+  });
+
+  test('the text of a caller that an error repeats is no refusal', () => {
+    const message = "Invalid schema for function 'ThrottlingException, try again in 99h'";
+    expect(parse({}, { error: { message, type: 'invalid_request_error', code: null } }, 400)).toBe(null);
+    expect(parse({}, message, 400)).toBe(null);
   });
 
   test('other answers, and denials of another Headgate, are no refusals of a provider', () => {
@@ -158,6 +237,18 @@ describe('the waits of providers', () => {
     const date = new Date(NOW_MS - 300_000).toUTCString();
     const reset = new Date(NOW_MS - 300_000 + 20_000).toISOString();
     expect(parse({ date, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })?.waitMs).toBe(20_000);
+  });
+
+  test('a body that is shaped to make a reader throw is read like any other', () => {
+    const hostile = { toString: 1, valueOf: 1 };
+    const bodies = [
+      { error: { metadata: { headers: { 'x-ratelimit-reset': hostile } } } },
+      { error: { details: [null, { retryDelay: hostile }, 7] } },
+      { error: hostile },
+      hostile,
+      [hostile],
+    ];
+    for (const body of bodies) expect(parse({}, body)).toEqual({ waitMs: null, dimension: null });
   });
 
   test('the name of a dimension contains nothing but letters, digits and dashes', () => {
@@ -191,6 +282,29 @@ describe('the forms of a wait', () => {
       }),
     );
     expect([parseWaitMs('12ms', 0), parseWaitMs('250µs', 0), parseWaitMs('1m0s', 0)]).toEqual([12, 1, 60_000]);
+  });
+
+  test('an instant without a zone is in UTC, wherever the process runs', () => {
+    const zone = process.env['TZ'];
+    try {
+      for (const TZ of ['UTC', 'Asia/Tokyo', 'America/New_York']) {
+        process.env['TZ'] = TZ;
+        for (const text of ['2027-01-15T08:00:20', '2027-01-15 08:00:20', 'Fri Jan 15 08:00:20 2027']) {
+          expect([TZ, text, parseWaitMs(text, NOW_MS)]).toEqual([TZ, text, 20_000]);
+        }
+      }
+    } finally {
+      if (zone === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = zone;
+    }
+  });
+
+  test('a text that is no instant states no wait, though JavaScript finds a date in it', () => {
+    for (const text of ['soon 2099', 'model-2099', '2099', 'after 12/31']) {
+      const number = Number(text);
+      const expected = Number.isNaN(number) ? null : number * 1_000;
+      expect([text, parseWaitMs(text, NOW_MS)]).toEqual([text, expected]);
+    }
   });
 
   test('a wait is never negative, infinite or fractional, whatever the text', () => {

@@ -1,4 +1,6 @@
 import type { EpochMs } from '../../../core/units.js';
+import { at, objectIn, parseJson } from './read-body.js';
+import { waitInBody } from './wait-in-body.js';
 import { parseWaitMs } from './waits.js';
 
 /** An answer of a provider that may refuse the rate of calls. */
@@ -20,17 +22,17 @@ export interface Throttle {
 
 /** null: the answer is no refusal of the rate. */
 export function parseThrottle(answer: ProviderAnswer, receivedMs: EpochMs): Throttle | null {
-  if (!isThrottle(answer)) return null;
+  const body = objectIn(parseJson(answer.body));
+  if (!isThrottle(answer, body)) return null;
   const nowMs = providerTime(answer.header('date'), receivedMs);
-  const body = parseJson(answer.body);
-  const dimensions = dimensionsOf([...answer.headers, ...headersInBody(body)]);
+  const inBody = headersInBody(body);
+  const dimensions = dimensionsOf([...answer.headers, ...inBody]);
   const usedUp = dimensions.filter(isUsedUp);
   const waitMs =
     statedWait(answer, nowMs) ??
+    statedWait({ header: (name) => valueOf(inBody, name) }, nowMs) ??
     waitInBody(body, answer.body) ??
-    // A refused call needs one request, so where requests are left it was its tokens that were too many.
-    longestReset(usedUp.length > 0 ? usedUp : dimensions.filter(({ name }) => name.includes('tokens')), nowMs) ??
-    longestReset(dimensions, nowMs);
+    waitForReset(dimensions, usedUp, nowMs);
   return { waitMs, dimension: usedUp[0]?.name ?? null };
 }
 
@@ -39,13 +41,19 @@ export function statesWaitInHeaders(answer: Omit<ProviderAnswer, 'body'>): boole
   return statedWait(answer, 0) !== null;
 }
 
-/** AWS has a throttling error with the status 400. Denials of Headgate are no provider's. */
-function isThrottle({ status, header, body }: ProviderAnswer): boolean {
+/**
+ * AWS has a throttling error with the status 400. Only its type counts: the message of an error may repeat the text of a
+ * caller, who must not be able to pause a key. Denials of Headgate are no provider's.
+ */
+function isThrottle({ status, header }: ProviderAnswer, body: unknown): boolean {
   if (header('x-headgate-reason') !== null) return false;
   if (status === 429) return true;
-  const type = header('x-amzn-errortype') ?? '';
-  return status === 400 && (type.startsWith('ThrottlingException') || (body ?? '').includes('ThrottlingException'));
+  const types = [header('x-amzn-errortype'), at(body, '__type')];
+  return status === 400 && types.some((type) => typeof type === 'string' && THROTTLING.test(type));
 }
+
+/** Such as `ThrottlingException:http://...` in the header, `com.amazon.coral#ThrottlingException` in the body. */
+const THROTTLING = /^(?:[\w.]+#)?ThrottlingException\b/;
 
 /** The provider's clock when it answered, so that instants are right where the clocks differ. It has whole seconds: never too late. */
 function providerTime(date: string | null, receivedMs: EpochMs): EpochMs {
@@ -62,25 +70,17 @@ function statedWait({ header }: Pick<ProviderAnswer, 'header'>, nowMs: EpochMs):
   return parseWaitMs(header('retry-after') ?? '', nowMs);
 }
 
-const IN_MESSAGE = /(?:re)?try(?: again)? in ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)/i;
-
-/** Google states the wait in `RetryInfo` and in the message, OpenAI in the message. */
-function waitInBody(body: unknown, text: string | null): number | null {
-  const details = at(at(body, 'error'), 'details');
-  const infos = Array.isArray(details) ? details : [];
-  for (const info of infos) {
-    const delay = at(info, 'retryDelay');
-    const waitMs = typeof delay === 'string' ? parseWaitMs(delay, 0) : null;
-    if (waitMs !== null) return waitMs;
-  }
-  return parseWaitMs(IN_MESSAGE.exec(text ?? '')?.[1] ?? '', 0);
-}
-
 /** OpenRouter puts the headers of the provider behind it into the body. */
 function headersInBody(body: unknown): readonly (readonly [string, string])[] {
   const headers = at(at(at(body, 'error'), 'metadata'), 'headers');
   if (typeof headers !== 'object' || headers === null) return [];
-  return Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  return Object.entries(headers).flatMap(([name, value]: [string, unknown]) =>
+    typeof value === 'string' || typeof value === 'number' ? [[name, String(value)] as const] : [],
+  );
+}
+
+function valueOf(headers: readonly (readonly [string, string])[], wanted: string): string | null {
+  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
 interface Dimension {
@@ -111,19 +111,15 @@ function isUsedUp({ fields }: Dimension): boolean {
   return Number(remaining ?? '1') <= 0 || status === 'rejected' || Number(utilization ?? '0') >= 1;
 }
 
+/** Only what is used up says how long to wait. If its reset is over or missing, that of another says nothing. */
+function waitForReset(dimensions: readonly Dimension[], usedUp: readonly Dimension[], nowMs: EpochMs): number | null {
+  if (usedUp.length > 0) return longestReset(usedUp, nowMs);
+  // A refused call needs one request, so where requests are left it was its tokens that were too many.
+  const tokens = dimensions.filter(({ name }) => name.includes('tokens'));
+  return longestReset(tokens, nowMs) ?? longestReset(dimensions, nowMs);
+}
+
 function longestReset(dimensions: readonly Dimension[], nowMs: EpochMs): number | null {
   const waits = dimensions.flatMap(({ fields }) => parseWaitMs(fields['reset'] ?? '', nowMs) ?? []);
   return waits.length === 0 ? null : Math.max(...waits);
-}
-
-function at(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
-}
-
-function parseJson(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? 'null') as unknown;
-  } catch {
-    return null;
-  }
 }

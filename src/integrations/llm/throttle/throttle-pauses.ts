@@ -39,7 +39,8 @@ export class ThrottlePauses {
     const { entityId, resource, model } = target;
     const key = `${resource} ${entityId}`;
     const known = this.#known.get(key);
-    const unstated = waitMs === null ? (known?.unstated ?? 0) + 1 : 0;
+    const wasUnderWay = known !== undefined && sentMs <= known.pausedAtMs;
+    const unstated = waitMs === null ? refusalsInRow(known, wasUnderWay) : 0;
     const pauseMs = Math.min(maxPauseMs, waitMs ?? backOffMs(unstated));
     const nowMs = clock.now();
     const untilMs = nowMs + pauseMs;
@@ -50,10 +51,14 @@ export class ThrottlePauses {
       dimension,
       retryAfterMs: waitMs,
     });
-    onProviderThrottle({ model, entityId, resource, dimension, pauseMs, isStated: waitMs !== null });
+    try {
+      onProviderThrottle({ model, entityId, resource, dimension, pauseMs, isStated: waitMs !== null });
+    } catch (error) {
+      onError(error, 'onProviderThrottle');
+    }
     // Of calls that were under way when the bucket was paused, only a later end is news. A call that was sent afterwards
     // shows that the pause was ended by hand.
-    if (known !== undefined && sentMs <= known.pausedAtMs && untilMs <= known.untilMs) return;
+    if (wasUnderWay && (untilMs <= known.untilMs || (waitMs === null && nowMs < known.untilMs))) return;
     this.#note(key, { unstated, pausedAtMs: nowMs, untilMs });
     const reason = dimension === null ? 'provider 429' : `provider 429: ${dimension}`;
     try {
@@ -80,6 +85,12 @@ export class ThrottlePauses {
       return;
     }
   }
+}
+
+/** Calls that were under way together are refused for the same reason: they count once. */
+function refusalsInRow(known: Known | undefined, wasUnderWay: boolean): number {
+  const before = known?.unstated ?? 0;
+  return wasUnderWay ? Math.max(1, before) : before + 1;
 }
 
 function backOffMs(refusals: number): number {

@@ -12,14 +12,18 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 0.000_001,
 };
 
+/** RFC 3339 and the three forms of an HTTP date. `Date.parse` alone finds a date in almost any text that has a number. */
+const INSTANT = /^(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2,8},? )[\w :,.+-]*\d\d:\d\d/;
+const ZONE = /(?:Z|GMT|UTC|[+-]\d\d:?\d\d)$/i;
+
 /** Smaller numbers are seconds from now; larger ones are instants, in seconds, or from `FIRST_EPOCH_MS` on in milliseconds. */
 const FIRST_EPOCH_SEC = 1e9;
 const FIRST_EPOCH_MS = 1e10;
 
 /**
  * The wait that a text states, in whole milliseconds, rounded up: a Go duration (`6m0s`, `12ms`), a number by its size
- * (seconds from now, an instant in seconds or in milliseconds), or an instant (RFC 3339, an HTTP date). null: it states
- * none, or one that is over; -1 and 0 occur.
+ * (seconds from now, an instant in seconds or in milliseconds), or an instant (RFC 3339, an HTTP date), in UTC if it names
+ * no zone. null: it states none, or one that is over; -1 and 0 occur.
  */
 export function parseWaitMs(text: string, nowMs: EpochMs): number | null {
   const trimmed = text.trim();
@@ -33,7 +37,9 @@ export function parseWaitMs(text: string, nowMs: EpochMs): number | null {
     );
     return positive(parts.reduce((sum, part) => sum + part, 0));
   }
-  return positive(Date.parse(trimmed) - nowMs);
+  if (!INSTANT.test(trimmed)) return null;
+  const zone = /^\d/.test(trimmed) ? 'Z' : ' GMT';
+  return positive(Date.parse(ZONE.test(trimmed) ? trimmed : trimmed + zone) - nowMs);
 }
 
 function waitOfNumber(number: number, nowMs: EpochMs): number {

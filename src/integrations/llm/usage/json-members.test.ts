@@ -2,7 +2,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { JsonMembers } from './json-members.js';
 
-const WANTED = { paths: new Set(['usage', 'a.usage', 'type']), counted: new Set(['text']) };
+const WANTED = {
+  paths: new Set(['usage', 'a.usage', 'type']),
+  counted: new Set(['text']),
+  countedWhole: new Set(['call']),
+  endings: new Set(['reason']),
+};
 
 /** Feeds the text in pieces of the given lengths, which are used in turn. */
 function readIn(text: string, lengths: readonly number[]): JsonMembers {
@@ -48,6 +53,29 @@ test('the items of a list are read one after the other, and the last one counts'
 
 test('the text of counted members is counted at every depth', () => {
   expect(readIn('{"text":"abc","b":[{"text":"de","x":"no"}]}', [2]).characters).toBe(5);
+});
+
+test('the names and the texts of a member that is counted whole are counted, and those beside it are not', () => {
+  const members = readIn('{"id":"no","call":{"name":"ab","args":{"city":"cd","list":["ef"]}},"next":"no"}', [3]);
+  expect(members.characters).toBe('nameabargscitycdlistef'.length);
+});
+
+test('the bytes of what is counted are at least those of the text in UTF-8, however it is divided and escaped', () => {
+  const escape = (text: string): string =>
+    text.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), lengths, (text, pieces) => {
+      const json = JSON.stringify({ text });
+      expect(readIn(json, pieces).bytes).toBeGreaterThanOrEqual(Buffer.byteLength(text));
+      expect(readIn(json, [json.length]).bytes).toBe(Buffer.byteLength(json.slice('{"text":"'.length, -2)));
+      expect(readIn(escape(json), pieces).bytes).toBeGreaterThanOrEqual(Buffer.byteLength(text));
+    }),
+  );
+});
+
+test('a member that says that an answer has ended is noticed at every depth, if it has a text', () => {
+  expect(readIn('{"b":[{"reason":null,"x":"reason"}]}', [2]).hasEnding).toBe(false);
+  expect(readIn('{"b":[{"reason":"stop"}]}', [2]).hasEnding).toBe(true);
 });
 
 test('a member that is not complete has no value', () => {

@@ -13,10 +13,14 @@ const CLOSE_LIST = 93;
 const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
-/** Which members to keep (`usage`, `response.usage`), and the members whose text is counted, wherever they are. */
+/** Which members to keep (`usage`, `response.usage`), and the members whose text is counted or noticed, wherever they are. */
 export interface WantedMembers {
   readonly paths: ReadonlySet<string>;
   readonly counted: ReadonlySet<string>;
+  /** Members whose names and texts are all counted: the arguments of a function that the model calls. */
+  readonly countedWhole: ReadonlySet<string>;
+  /** Members that have a text in the last part of an answer only. */
+  readonly endings: ReadonlySet<string>;
 }
 
 /**
@@ -34,23 +38,29 @@ export class JsonMembers {
   #isEscaped = false;
   #key = '';
   #isCounted = false;
+  #isEnding = false;
   #capture: { readonly path: string; readonly depth: number; text: string } | null = null;
-  #isBroken = false;
-  /** The characters of the values of the counted members. */
+  /** Whether the text is no JSON. What came before is kept. */
+  isBroken = false;
+  /** The characters of what is counted, as they stand in the JSON text. */
   characters = 0;
+  /** The same text in bytes of UTF-8: at least its tokens, for every tokenizer. */
+  bytes = 0;
+  /** Whether a member of `endings` has a text. */
+  hasEnding = false;
 
   constructor(wanted: WantedMembers) {
     this.#wanted = wanted;
   }
 
-  /** Whether the text is no JSON. What came before is kept. */
-  get isBroken(): boolean {
-    return this.#isBroken;
+  /** Whether an object or a list is not closed yet. */
+  get isOpen(): boolean {
+    return this.#open.length > 0;
   }
 
   write(text: string): void {
     let start = 0;
-    for (let at = 0; at < text.length && !this.#isBroken; at++) {
+    for (let at = 0; at < text.length && !this.isBroken; at++) {
       const code = text.charCodeAt(at);
       if (this.#place === 'in-key' || this.#place === 'in-value') {
         at = this.#readString(text, at);
@@ -69,13 +79,7 @@ export class JsonMembers {
 
   /** The value of a member; undefined: it was not there, not complete, or no JSON. */
   value(path: string): unknown {
-    const text = this.#values.get(path);
-    if (text === undefined) return undefined;
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      return undefined;
-    }
+    return parseValue(this.#values.get(path));
   }
 
   /** Reads to the end of the string or of the piece, and returns the position of the last character that it read. */
@@ -88,7 +92,12 @@ export class JsonMembers {
       else if (code === QUOTE) break;
     }
     if (this.#place === 'in-key' && this.#key.length < MAX_KEY) this.#key += text.slice(from, at);
-    if (this.#place === 'in-value' && this.#isCounted) this.characters += at - from;
+    if (this.#isCounted) {
+      this.characters += at - from;
+      this.bytes += Buffer.byteLength(text.slice(from, at));
+    }
+    // Some vendors send an empty text with every part.
+    this.hasEnding ||= this.#place === 'in-value' && this.#isEnding && at > from;
     if (at === text.length) return at;
     if (this.#place === 'in-key') this.#names[this.#names.length - 1] = this.#key;
     this.#place = this.#place === 'in-key' ? 'key' : 'value';
@@ -110,7 +119,7 @@ export class JsonMembers {
       case CLOSE_OBJECT:
       case CLOSE_LIST:
         // The codes of a pair differ by two.
-        if (this.#open.pop() !== code - 2) this.#isBroken = true;
+        if (this.#open.pop() !== code - 2) this.isBroken = true;
         this.#names.pop();
         this.#place = 'value';
         return;
@@ -126,13 +135,18 @@ export class JsonMembers {
   }
 
   #startString(): void {
+    const { counted, countedWhole, endings } = this.#wanted;
+    const outer = countedWhole.size === 0 ? [] : this.#names.slice(0, -1);
+    this.#isCounted = outer.some((name) => countedWhole.has(name));
     if (this.#place === 'key') {
       this.#key = '';
       this.#place = 'in-key';
       return;
     }
     this.#startValue();
-    this.#isCounted = this.#wanted.counted.has(this.#names.at(-1) ?? '');
+    const name = this.#names.at(-1) ?? '';
+    this.#isCounted ||= counted.has(name);
+    this.#isEnding = endings.has(name);
     this.#place = 'in-value';
   }
 
@@ -151,8 +165,7 @@ export class JsonMembers {
   }
 
   #keep(text: string): void {
-    if (this.#capture === null) return;
-    if (this.#capture.text.length <= MAX_VALUE) this.#capture.text += text;
+    if (this.#capture !== null && this.#capture.text.length <= MAX_VALUE) this.#capture.text += text;
   }
 
   #finish(): void {
@@ -160,5 +173,13 @@ export class JsonMembers {
     const { path, text } = this.#capture;
     if (text.length <= MAX_VALUE) this.#values.set(path, text);
     this.#capture = null;
+  }
+}
+
+function parseValue(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as unknown);
+  } catch {
+    return undefined;
   }
 }

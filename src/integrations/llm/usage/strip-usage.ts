@@ -4,7 +4,8 @@ import { isUsageChunk, USAGE_MEMBERS } from './usage.js';
 
 /** A longer event is no usage chunk, and is passed on in pieces. */
 const MAX_EVENT = 65_536;
-const END_OF_EVENT = /\r\n\r\n|\n\n|\r\r/g;
+/** Two ends of a line. Servers that join texts of others mix their forms. */
+const END_OF_EVENT = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)/g;
 
 /** Passes a text of server-sent events on, without the chunk that only states the usage. */
 export interface UsageStripper {
@@ -21,19 +22,26 @@ export interface UsageStripper {
 export function usageStripper(): UsageStripper {
   let kept = '';
   let isPassing = false;
+  /** What became of an event that ended with CR, the last of its piece: a following LF belongs to it. */
+  let cut: 'passed' | 'left out' | null = null;
   return {
-    write: (text) => {
+    write: (piece) => {
+      const isRest = cut !== null && piece.startsWith('\n');
+      const text = isRest ? piece.slice(1) : piece;
+      let passed = isRest && cut === 'passed' ? '\n' : '';
+      if (piece !== '') cut = null;
       // The end of an event may be split between two pieces.
       const from = Math.max(0, kept.length - 3);
       kept += text;
-      let passed = '';
       let start = 0;
       END_OF_EVENT.lastIndex = from;
       for (let end = END_OF_EVENT.exec(kept); end !== null; end = END_OF_EVENT.exec(kept)) {
         const event = kept.slice(start, end.index + end[0].length);
-        if (isPassing || !statesOnlyUsage(event)) passed += event;
+        const isPassed = isPassing || !statesOnlyUsage(event);
+        if (isPassed) passed += event;
         isPassing = false;
         start += event.length;
+        if (start === kept.length && event.endsWith('\r')) cut = isPassed ? 'passed' : 'left out';
       }
       kept = kept.slice(start);
       if (kept.length > MAX_EVENT) {

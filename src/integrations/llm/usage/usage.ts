@@ -13,36 +13,49 @@ export interface Usage {
   readonly outputTokens: number;
 }
 
+/** What a provider states; null: nothing. `unreadable`: it states something that is no count of tokens, so that the cost is not known. */
+export type StatedUsage = Usage | 'unreadable' | null;
+
 /** What one JSON text says: an answer, or an event of a stream. */
 export interface UsageNews {
-  /** null: nothing new. */
-  readonly usage: Usage | null;
+  readonly usage: StatedUsage;
   /** Whether the usage will not change any more. */
   readonly isFinal: boolean;
+  /** Whether the answer has ended. A body that a proxy cuts may look complete. */
+  readonly isLast: boolean;
 }
 
 export const NO_USAGE: Usage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
 
-const NOTHING: UsageNews = { usage: null, isFinal: false };
+const NOTHING: UsageNews = { usage: null, isFinal: false, isLast: true };
 
-const wanted = (paths: readonly string[], counted: readonly string[]): WantedMembers => ({
+const wanted = (
+  paths: readonly string[],
+  counted: readonly string[],
+  countedWhole: readonly string[] = [],
+  endings: readonly string[] = [],
+): WantedMembers => ({
   paths: new Set(paths),
   counted: new Set(counted),
+  countedWhole: new Set(countedWhole),
+  endings: new Set(endings),
 });
 
 const CHAT = wanted(
   ['usage', 'choices'],
-  ['content', 'reasoning_content', 'reasoning', 'refusal', 'arguments', 'text'],
+  ['content', 'reasoning_content', 'reasoning', 'refusal', 'name', 'arguments', 'text'],
+  [],
+  ['finish_reason'],
 );
 
-/** The members that state the usage, and those that contain the output. */
+/** The members that state the usage, those that contain the output, and those that say that it has ended. */
 export const USAGE_MEMBERS: Readonly<Record<LlmApi, WantedMembers>> = {
   'openai-chat': CHAT,
   'openai-completions': CHAT,
   'openai-embeddings': wanted(['usage'], []),
   'openai-responses': wanted(['type', 'usage', 'response.usage'], ['delta']),
-  anthropic: wanted(['type', 'usage', 'message.usage'], ['text', 'thinking', 'partial_json']),
-  google: wanted(['usageMetadata'], ['text']),
+  anthropic: wanted(['type', 'usage', 'message.usage'], ['text', 'thinking', 'name', 'partial_json'], ['input']),
+  google: wanted(['usageMetadata'], ['text'], ['functionCall'], ['finishReason', 'blockReason']),
   'google-embeddings': wanted(['usageMetadata'], []),
 };
 
@@ -50,29 +63,38 @@ export const USAGE_MEMBERS: Readonly<Record<LlmApi, WantedMembers>> = {
 export function readAnswer(api: LlmApi, members: JsonMembers, before: Usage | null): UsageNews {
   const isGoogle = api === 'google' || api === 'google-embeddings';
   const stated = members.value(isGoogle ? 'usageMetadata' : 'usage');
-  return { usage: readUsage(api, stated, before), isFinal: true };
+  const isLast = !members.isOpen;
+  return { usage: readUsage(api, stated, before), isFinal: isLast, isLast };
 }
 
 /** Reads one event of a stream. `before`: what earlier events said. */
 export function readEvent(api: LlmApi, members: JsonMembers, before: Usage | null): UsageNews {
   switch (api) {
     case 'openai-responses': {
-      const isFinal = /^response\.(?:completed|incomplete|failed)$/.test(String(members.value('type')));
-      return { usage: readUsage(api, members.value('response.usage'), before), isFinal };
+      const type = members.value('type');
+      const isFinal = typeof type === 'string' && /^response\.(?:completed|incomplete|failed)$/.test(type);
+      return { usage: readUsage(api, members.value('response.usage'), before), isFinal, isLast: isFinal };
     }
     case 'anthropic': {
       const type = members.value('type');
-      if (type === 'message_stop') return { usage: null, isFinal: before !== null };
+      if (type === 'message_stop') return { usage: null, isFinal: before !== null, isLast: true };
       return {
         usage: readUsage(api, members.value('usage') ?? members.value('message.usage'), before),
         isFinal: false,
+        isLast: false,
       };
     }
     case 'google':
-      return { usage: readUsage(api, members.value('usageMetadata'), before), isFinal: false };
+      return {
+        usage: readUsage(api, members.value('usageMetadata'), before),
+        isFinal: false,
+        isLast: members.hasEnding,
+      };
     case 'openai-chat':
-    case 'openai-completions':
-      return { usage: readUsage(api, members.value('usage'), before), isFinal: isUsageChunk(members) };
+    case 'openai-completions': {
+      const isFinal = isUsageChunk(members);
+      return { usage: readUsage(api, members.value('usage'), before), isFinal, isLast: isFinal || members.hasEnding };
+    }
     case 'openai-embeddings':
     case 'google-embeddings':
       return NOTHING;
@@ -85,9 +107,28 @@ export function isUsageChunk(members: JsonMembers): boolean {
   return Array.isArray(choices) && choices.length === 0 && isObject(members.value('usage'));
 }
 
-/** Counts that are missing keep what was stated before; null: nothing is stated. */
-function readUsage(api: LlmApi, stated: unknown, before: Usage | null): Usage | null {
+/** The counts that the cost depends on, by the names of all APIs. */
+const COUNTS = [
+  'prompt_tokens',
+  'input_tokens',
+  'completion_tokens',
+  'output_tokens',
+  'total_tokens',
+  'cache_read_input_tokens',
+  'cache_creation_input_tokens',
+  'promptTokenCount',
+  'toolUsePromptTokenCount',
+  'candidatesTokenCount',
+  'thoughtsTokenCount',
+  'totalTokenCount',
+] as const;
+
+/** Counts that are missing keep what was stated before. */
+function readUsage(api: LlmApi, stated: unknown, before: Usage | null): StatedUsage {
   if (!isObject(stated)) return null;
+  const counts = COUNTS.map((name) => stated[name]).filter((value) => value !== undefined && value !== null);
+  if (counts.length === 0) return null;
+  if (counts.some((value) => tokenCount(value) === null)) return 'unreadable';
   switch (api) {
     case 'anthropic':
       return readAnthropic(stated, before ?? NO_USAGE);
@@ -107,50 +148,62 @@ type Counts = Readonly<Record<string, unknown>>;
 /** The names of Chat Completions and of Responses. */
 function readOpenAi(stated: Counts, before: Usage): Usage {
   const details = objectIn(stated['prompt_tokens_details'] ?? stated['input_tokens_details']);
-  const inputTokens = count(stated['prompt_tokens'] ?? stated['input_tokens']) ?? before.inputTokens;
-  const total = count(stated['total_tokens']);
-  const output = count(stated['completion_tokens'] ?? stated['output_tokens']);
+  const inputTokens = tokenCount(stated['prompt_tokens'] ?? stated['input_tokens']) ?? before.inputTokens;
+  const total = tokenCount(stated['total_tokens']);
+  const output = tokenCount(stated['completion_tokens'] ?? stated['output_tokens']);
   return {
     inputTokens,
-    cachedInputTokens: count(details['cached_tokens']) ?? before.cachedInputTokens,
-    cacheWriteTokens: 0,
-    // Embeddings state no output.
-    outputTokens: output ?? (total === null ? before.outputTokens : Math.max(0, total - inputTokens)),
+    cachedInputTokens: tokenCount(details['cached_tokens']) ?? before.cachedInputTokens,
+    cacheWriteTokens: tokenCount(details['cache_write_tokens']) ?? before.cacheWriteTokens,
+    // Embeddings state no output. Some vendors, such as xAI, count the reasoning only in the total.
+    outputTokens: Math.max(
+      output ?? (total === null ? before.outputTokens : 0),
+      total === null ? 0 : total - inputTokens,
+    ),
   };
 }
 
-/** The counts of the cache are not part of `input_tokens`. A later event may state only some of the counts. */
+/**
+ * The counts of the cache are not part of `input_tokens`. Counts are cumulative: a later event that states only some of them,
+ * or 0 as vendors of the same API do, takes nothing back.
+ */
 function readAnthropic(stated: Counts, before: Usage): Usage {
-  const uncached = before.inputTokens - before.cachedInputTokens - before.cacheWriteTokens;
-  const cachedInputTokens = count(stated['cache_read_input_tokens']) ?? before.cachedInputTokens;
-  const cacheWriteTokens = count(stated['cache_creation_input_tokens']) ?? before.cacheWriteTokens;
+  const most = (name: string, known: number): number => Math.max(known, tokenCount(stated[name]) ?? 0);
+  const uncached = most('input_tokens', before.inputTokens - before.cachedInputTokens - before.cacheWriteTokens);
+  const cachedInputTokens = most('cache_read_input_tokens', before.cachedInputTokens);
+  const cacheWriteTokens = most('cache_creation_input_tokens', before.cacheWriteTokens);
   return {
-    inputTokens: (count(stated['input_tokens']) ?? uncached) + cachedInputTokens + cacheWriteTokens,
+    inputTokens: uncached + cachedInputTokens + cacheWriteTokens,
     cachedInputTokens,
     cacheWriteTokens,
-    outputTokens: count(stated['output_tokens']) ?? before.outputTokens,
+    outputTokens: most('output_tokens', before.outputTokens),
   };
 }
 
 /** Thoughts are billed as output. The prompts of tools are part of the total only. */
 function readGoogle(stated: Counts, before: Usage): Usage {
-  const prompt = count(stated['promptTokenCount']);
-  const tools = count(stated['toolUsePromptTokenCount']) ?? 0;
+  const prompt = tokenCount(stated['promptTokenCount']);
+  const tools = tokenCount(stated['toolUsePromptTokenCount']) ?? 0;
   const inputTokens = prompt === null ? before.inputTokens : prompt + tools;
-  const candidates = count(stated['candidatesTokenCount']);
-  const thoughts = count(stated['thoughtsTokenCount']);
-  const total = count(stated['totalTokenCount']);
+  const candidates = tokenCount(stated['candidatesTokenCount']);
+  const thoughts = tokenCount(stated['thoughtsTokenCount']);
+  const total = tokenCount(stated['totalTokenCount']);
   const parts = candidates === null && thoughts === null ? before.outputTokens : (candidates ?? 0) + (thoughts ?? 0);
   return {
     inputTokens,
-    cachedInputTokens: count(stated['cachedContentTokenCount']) ?? before.cachedInputTokens,
+    cachedInputTokens: tokenCount(stated['cachedContentTokenCount']) ?? before.cachedInputTokens,
     cacheWriteTokens: 0,
     outputTokens: Math.max(parts, total === null ? 0 : total - inputTokens),
   };
 }
 
-function count(value: unknown): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
+/** No call has as many. What a provider states beyond this is an error, and must not charge an entity for years. */
+const MAX_COUNT = 1e9;
+
+/** null: no count, or none that can be true. Some vendors write it as a text. */
+export function tokenCount(value: unknown): number | null {
+  const count = typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : value;
+  return typeof count === 'number' && Number.isInteger(count) && count >= 0 && count <= MAX_COUNT ? count : null;
 }
 
 function isObject(value: unknown): value is Counts {

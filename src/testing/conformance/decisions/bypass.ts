@@ -16,6 +16,13 @@ export const bypass: readonly Case[] = [
         [[true, true]],
       );
       assert.deepEqual(await limiter.available(USER), { rpd: 0, slots: 0 });
+      assert.deepEqual(
+        (await limiter.status(USER)).map(({ available, shadow }) => [available, shadow]),
+        [
+          [0, true],
+          [0, true],
+        ],
+      );
       await limiter.acquire(ask({ rpd: 2 }, { entityId: 'user-2' }));
       await denial(limiter, ask({ rpd: 1 }, { entityId: 'user-2' }));
     },
@@ -76,6 +83,7 @@ export const bypass: readonly Case[] = [
       const file = { namespace, entities: { 'user-1': { bypass: true } } };
       await limiter.manifest.apply(file);
       assert.equal((await limiter.entities.get('user-1'))?.bypass, true);
+      await fixture.catchUp();
       assert.deepEqual((await limiter.manifest.export()).entities, { 'user-1': { bypass: true } });
       await limiter.manifest.apply({ namespace, entities: { 'user-1': { bypass: false } } });
       const record = await limiter.entities.get('user-1');

@@ -54,6 +54,30 @@ const charging: readonly Case[] = [
     },
   },
   {
+    title: 'a charge and a credit find a limit that another process has just set',
+    run: async (fixture) => {
+      const [other, here] = [await fixture.limited('rpd:9/day'), await fixture.limiter()];
+      await other.config.setSystem({ limits: limits('rpd:9/day') });
+      await here.acquire(ask({ rpd: 1 }));
+      await other.config.setSystem({ limits: limits('rpd:9/day', 'usd:100/day') });
+      await fixture.clock.advance(1_000);
+      await here.charge({ ...USER, amounts: { usd: 40 } });
+      await here.credit({ ...USER, amounts: { usd: 10 }, id: 'once' });
+      assert.deepEqual(await here.available(USER), { rpd: 8, usd: 70 });
+    },
+  },
+  {
+    title: 'a process without limits charges limits that another process has just set',
+    run: async (fixture) => {
+      const [other, here] = [await fixture.limiter(), await fixture.limiter()];
+      await assertRejects(here.charge({ ...USER, amounts: { usd: 1 } }), 'limits.missing');
+      await other.config.setSystem({ limits: limits('usd:100/day') });
+      await fixture.clock.advance(1_000);
+      await here.charge({ ...USER, amounts: { usd: 40 } });
+      assert.deepEqual(await here.available(USER), { usd: 60 });
+    },
+  },
+  {
     title: 'a charge of an unlimited limit counts as usage, and nothing else',
     run: async (fixture) => {
       const limiter = await fixture.limited('tpm:unlimited');

@@ -206,6 +206,22 @@ const refunds: readonly Case[] = [
     },
   },
   {
+    title: 'onExpiry refund gives a limit that was added during the lease nothing back',
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({ limits: limits('rpd:10/day'), onExpiry: 'refund' });
+      await limiter.entities.create({ id: 'proj-1' });
+      await limiter.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
+      await limiter.config.setEntity('proj-1', 'gpt-4', { limits: limits('rpd:10/day', 'tpd:10/day') });
+      // Only the parent has `tpd`, so only the parent gets it back.
+      await limiter.acquire(ask({ rpd: 1, tpd: 2 }, { leaseTtlMs: 5_000 }));
+      await limiter.config.setEntity('user-1', 'gpt-4', { limits: limits('rpd:10/day', 'tpd:3/day') });
+      await limiter.acquire(ask({ tpd: 3 }));
+      await fixture.clock.advance(5_000);
+      assert.deepEqual(await limiter.available({ ...USER, entityId: 'proj-1' }), { rpd: 10, tpd: 7 });
+      assert.deepEqual(await limiter.available(USER), { rpd: 10, tpd: 0 });
+    },
+  },
+  {
     title: 'onExpiry refund gives nothing back for a lease that ended in time',
     run: async (fixture) => {
       const limiter = await refunding(fixture);

@@ -43,6 +43,23 @@ const deciding: readonly Case[] = [
     },
   },
   {
+    title: 'a status says which limits are shadows, also before the first ask',
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpd:2/day!shadow', 'tpd:100/day');
+      const shadows = async () =>
+        (await limiter.status(USER)).map(({ limit, available, shadow }) => [limit.name, available, shadow === true]);
+      assert.deepEqual(await shadows(), [
+        ['rpd', 2, true],
+        ['tpd', 100, false],
+      ]);
+      await grant(limiter, ask({ rpd: 2, tpd: 40 }));
+      assert.deepEqual(await shadows(), [
+        ['rpd', 0, true],
+        ['tpd', 60, false],
+      ]);
+    },
+  },
+  {
     title: 'a shadow that is short grants nothing to a limit that refuses, and is no violation',
     run: async (fixture) => {
       const limiter = await fixture.limited('rpd:2/day!shadow', 'tpd:100/day');

@@ -1,9 +1,10 @@
+import { hasExpired } from '../../../core/bucket/give-back.js';
 import assert from 'node:assert/strict';
 import type { Backend, Call, ConsumeOutcome, ConsumeRequest, LevelAsk, LevelChange } from '../../../backend.js';
-import { hasExpired } from '../../../backends/embedded/bucket.js';
 import { adjust, charge, consume, extend } from '../../../backends/embedded/consume.js';
 import { MemorySpace } from '../../../backends/embedded/memory-space.js';
 import { askOf } from '../../../core/bucket/decide.js';
+import { changesBy } from '../../../core/bucket/holder-rules.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { isConsumed } from '../../../core/limit.js';
 import { shareOfCapacity } from '../../../core/limit-options.js';
@@ -176,6 +177,6 @@ function undoingOf(levels: readonly LevelAsk[], outcome: ConsumeOutcome | undefi
     const rates = verdicts.filter(({ limit, waitMs }) => isConsumed(limit.kind) && waitMs === 0);
     const deltas = rates.map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
     const holder = level.holder === null ? 'none' : 'release';
-    return { ...level, kind: 'deltas', deltas, holder, place: outcome.levels[at]?.place };
+    return { ...level, amounts: changesBy(deltas), holder, place: outcome.levels[at]?.place };
   });
 }

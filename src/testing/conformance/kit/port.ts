@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
+import { changesBy } from '../../../core/bucket/holder-rules.js';
 import { USER } from './asking.js';
 import { type Fixture, type Case, limits } from './fixture.js';
 
@@ -51,7 +52,7 @@ async function correct(fixture: Fixture, leaseId: string, change: LevelChange): 
   return result.holderLost;
 }
 
-const NOTHING = { kind: 'deltas', deltas: [] } as const;
+const NOTHING = { amounts: [] } as const;
 
 const versions: readonly Case[] = [
   {
@@ -144,7 +145,7 @@ const corrections: readonly Case[] = [
     title: 'a refund to a bucket that no longer exists leaves it full, and a debit leaves it full less the debit',
     run: async (fixture) => {
       const ref = level(1, 'rpm:10/min', 'tpm:100/min');
-      const change = { ...ref, kind: 'deltas', deltas: milli({ rpm: -3, tpm: 30 }), holder: 'none' } as const;
+      const change = { ...ref, amounts: changesBy(milli({ rpm: -3, tpm: 30 })), holder: 'none' } as const;
       assert.equal(await correct(fixture, 'lease-of-old', change), false);
       assert.deepEqual(await peek(fixture, ref), [{ 'rpm:10/min': 10, 'tpm:100/min': 70 }, false]);
     },
@@ -156,9 +157,8 @@ const corrections: readonly Case[] = [
       await consume(fixture, level(2, 'rpm:10/min'), { rpm: 5 });
       const change = {
         ...level(1, 'rpm:3/min', 'tpm:9/min'),
-        kind: 'deltas',
-        deltas: milli({ rpm: 2, tpm: 2 }),
-      } as const;
+        amounts: changesBy(milli({ rpm: 2, tpm: 2 })),
+      };
       await correct(fixture, 'lease-of-old', { ...change, holder: 'none' });
       assert.deepEqual(await peek(fixture, level(2, 'rpm:10/min')), [{ 'rpm:10/min': 3 }, false]);
     },
@@ -212,7 +212,7 @@ const corrections: readonly Case[] = [
         const levels = refs.map((ref) => ({ ...ref, asks: milli({ rpm: 5 }), holder: null }));
         const outcome = await fixture.backend.consume(fixture.call(), { leaseId: null, levels });
         assert.equal(outcome.kind, 'denied');
-        await correct(fixture, 'lease', { ...short, kind: 'deltas', deltas: milli({ rpm: -6 }), holder: 'none' });
+        await correct(fixture, 'lease', { ...short, amounts: changesBy(milli({ rpm: -6 })), holder: 'none' });
         for (const ref of refs) assert.deepEqual(await peek(fixture, ref), [{ 'rpm:10/min': 10 }, false]);
       }
     },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { Limit } from '../../../core/limit.js';
 import { ask, assertRejects, denial, listUsage, times, USER } from '../kit/asking.js';
-import { type Case, limits } from '../kit/fixture.js';
+import { type Case, type Fixture, limits } from '../kit/fixture.js';
 import { SECRET, twoProcesses } from './portable-leases.js';
 
 const RULES = ['rpd:10/day', 'tpd:1000/day', 'slots:4/concurrent'];
@@ -113,6 +114,33 @@ const levels: readonly Case[] = [
       assert.deepEqual(await here.available({ ...USER, entityId: 'team' }), { rpd: 88, usd: 43 });
       await resumed.rollback();
       assert.deepEqual(await here.available({ ...USER, entityId: 'team' }), { rpd: 90, usd: 50 });
+    },
+  },
+  {
+    title: 'a level whose limit has another cost keeps its own amount, until a total is stated or a difference added',
+    run: async (fixture) => {
+      const [here, there] = await twoProcesses(fixture, []);
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      await here.config.setSystem({ limits: [...limits('rpd:10/day'), Limit.perDay('usd', 100, { cost: 5 })] });
+      await here.config.setEntity('team', USER.resource, {
+        limits: [...limits('rpd:10/day'), Limit.perDay('usd', 100, { cost: 2 })],
+      });
+      const usd = async (): Promise<readonly unknown[]> => {
+        const own = await here.available(USER);
+        return [own['usd'], (await here.available({ ...USER, entityId: 'team' }))['usd']];
+      };
+      const [kept, stated] = [await here.acquire(portable({ rpd: 1 })), await here.acquire(portable({ rpd: 1 }))];
+      assert.deepEqual(await usd(), [90, 96]);
+      const resumed = await there.leases.resume(await kept.token());
+      await resumed.adjust({ usd: 10 });
+      assert.deepEqual(await usd(), [80, 86]);
+      await resumed.commit();
+      assert.deepEqual(await usd(), [80, 86]);
+      await (await there.leases.resume(await stated.token())).settle({ usd: 7 });
+      assert.deepEqual(await usd(), [78, 81]);
+      await stated.rollback();
+      assert.deepEqual(await usd(), [85, 88]);
     },
   },
   {
@@ -266,18 +294,44 @@ const changes: readonly Case[] = [
       assert.deepEqual(await here.available(USER), { rpd: 10, tpd: 950, slots: 4 });
     },
   },
+  ...[false, true].map((isPortable) => ({
+    title: `run of a ${isPortable ? 'portable' : 'plain'} lease that throws gives back what only the parent took and was not settled`,
+    run: async (fixture: Fixture) => {
+      const here = await fixture.limiter({ leaseSecrets: [SECRET], limits: limits('rpd:100/day', 'tpd:1000/day') });
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      await here.config.setEntity('team', USER.resource, { limits: limits('tpd:1000/day', 'usd:50/day') });
+      const failed = here.run(
+        ask({ rpd: 1, tpd: 500, usd: 3 }, isPortable ? { portable: true } : {}),
+        async (lease) => {
+          await lease.settle({ tpd: 100 });
+          throw new RangeError('the provider is down');
+        },
+      );
+      await assert.rejects(failed, RangeError);
+      assert.deepEqual(await here.available({ ...USER, entityId: 'team' }), { tpd: 900, usd: 50 });
+      const own = await here.buckets.get(USER);
+      assert.deepEqual(
+        own?.limits.map(({ available }) => available),
+        [100, 900],
+      );
+    },
+  })),
   {
-    title: 'a bucket with 1,000 holders denies a portable lease as contended, reports it, and has room after an expiry',
+    title:
+      'a bucket with 1,000 holders denies a lease that no slot bounds as contended, reports it, and has room after a commit or an expiry',
     run: async (fixture) => {
       const reported: unknown[] = [];
       const options = { onError: (error: unknown) => reported.push(error) };
       const [here] = await twoProcesses(fixture, ['rpd:5000/day'], options);
-      const first = await here.acquire(portable({ rpd: 1 }, { leaseTtlMs: 30_000 }));
+      const first = await here.acquire(portable({ rpd: 1 }));
       await Promise.all(times(999, async () => here.acquire(portable({ rpd: 1 }))));
       const denied = await denial(here, portable({ rpd: 1 }));
       assert.deepEqual([denied.reason, reported.length], ['contended', 1]);
       assert.match(String(reported[0]), /1000 holders/);
+      assert.equal((await denial(here, ask({ rpd: 1 }, { leaseTtlMs: 30_000 }))).reason, 'contended');
       await first.commit();
+      await here.acquire(portable({ rpd: 1 }, { leaseTtlMs: 30_000 }));
       assert.equal((await denial(here, portable({ rpd: 1 }))).reason, 'contended');
       await here.acquire(ask({ rpd: 1 }));
       await fixture.clock.advance(31_000);

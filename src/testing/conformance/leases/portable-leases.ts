@@ -288,6 +288,44 @@ const ends: readonly Case[] = [
     },
   },
   {
+    title: 'a commit that is repeated after the expiry of the lease, within 60 s of the first, charges once',
+    run: async (fixture) => {
+      const [here, there] = await twoProcesses(fixture, RULES);
+      const lease = await here.acquire(portable({ tpd: 50, slots: 1 }, { leaseTtlMs: 60_000 }));
+      const token = await lease.token();
+      await fixture.clock.advance(59_900);
+      await lease.commit({ tpd: 90 });
+      await fixture.clock.advance(59_000);
+      await here.acquire(ask({ slots: 4 }));
+      await here.tryAcquire(ask({ slots: 1 }));
+      const late = await there.leases.resume(token);
+      assert.equal(late.state, 'committed');
+      await late.commit({ tpd: 90 });
+      const { limits: balances = [] } = (await here.buckets.get(USER)) ?? {};
+      assert.equal(balances.find(({ limit }) => limit.name === 'tpd')?.consumed, 90);
+    },
+  },
+  {
+    title: 'of many ended leases the newest traces stay, and a repeat without a trace gives nothing back',
+    run: async (fixture) => {
+      const [here, there] = await twoProcesses(fixture, RULES);
+      await here.acquire(ask({ tpd: 500 }));
+      const tokens: string[] = [];
+      for (let at = 0; at <= 101; at++) {
+        await fixture.clock.advance(1);
+        const lease = await here.acquire(portable({ tpd: 2, slots: 1 }));
+        tokens.push(await lease.token());
+        await lease.rollback();
+      }
+      const oldest = await there.leases.resume(tokens[0] ?? '');
+      const newest = await there.leases.resume(tokens.at(-1) ?? '');
+      assert.deepEqual([oldest.state, newest.state], ['expired', 'rolled-back']);
+      await oldest.rollback();
+      await newest.rollback();
+      assert.deepEqual(await here.available(USER), { rpd: 10, tpd: 500, slots: 4 });
+    },
+  },
+  {
     title: 'a lease without slots and without a lifetime of its own has a holder and can be resumed',
     run: async (fixture) => {
       const [here, there] = await twoProcesses(fixture, ['rpd:10/day']);

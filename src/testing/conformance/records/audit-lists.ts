@@ -106,7 +106,8 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'audit records are listed in the order of time, also within one instant, page by page, each once',
+    title:
+      'audit records are listed in the order of time or its reverse, also within one instant, page by page, each once',
     run: async (fixture) => {
       const limiter = await fixture.limiter();
       for (let count = 0; count < 9; count++) {
@@ -115,8 +116,11 @@ const lists: readonly Case[] = [
       }
       await fixture.catchUp();
       const expected = times(9, (at) => `entity.create user-${9 - at}`);
-      for (const limit of [1, 2, 4, 100])
+      for (const limit of [1, 2, 4, 100]) {
         assert.deepEqual(told(await collect(limiter.audit.list({ limit }))), expected);
+        const reverse = told(await collect(limiter.audit.list({ limit, order: 'desc' })));
+        assert.deepEqual(reverse, expected.toReversed());
+      }
       const { items, next } = await limiter.audit.list({ limit: 4 });
       const rest = await limiter.audit.list({ after: next ?? '' });
       assert.deepEqual([told(items), told(rest.items), rest.next], [expected.slice(0, 4), expected.slice(4), null]);
@@ -143,6 +147,8 @@ const lists: readonly Case[] = [
       assert.deepEqual(told(await collect(audit.list({ entityId: 'gpt-4' }))), ['entity.create gpt-4']);
       const ofResource = told(await collect(audit.list({ resource: 'gpt-4' })));
       assert.deepEqual(ofResource, ['config.set $RESOURCE:gpt-4']);
+      const newest = told(await collect(audit.list({ entityId: 'user-1', limit: 3, order: 'desc' })));
+      assert.deepEqual(newest, ofUser.toReversed());
       const ofSystem = told(await collect(audit.list({ system: true, limit: 1 })));
       assert.deepEqual(ofSystem, ['config.set $SYSTEM', 'config.delete $SYSTEM']);
       assert.deepEqual(told(await collect(audit.list({ limit: 4 }))), [

@@ -4,13 +4,13 @@ import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { fault } from '../../../../src/testing/dynamodb/index.js';
 import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
+import { quickRandom } from '../../../support/dynamodb/quick-random.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };
 const TEAM = { ...BUCKET, entityId: 'team' };
 const CUT = { ...BUCKET, consume: { rpd: 1, tpd: 60 }, atMost: 'tpd' } as const;
 const OWN = [Limit.perDay('rpd', 1_000), Limit.perDay('tpd', 100)];
-/** Short pauses between attempts. Random, because write ids use the same source. */
-const QUICK = { random: () => Math.random() / 1_000 };
+const QUICK = { random: quickRandom };
 
 describe.skipIf(ENGINE.missing)(`asks that may be cut${ENGINE.note}`, () => {
   let world: DynamoWorld;
@@ -58,6 +58,22 @@ describe.skipIf(ENGINE.missing)(`asks that may be cut${ENGINE.note}`, () => {
     await child.acquire(CUT);
     const two = await costOf(async () => expect((await child.acquire(CUT)).consumed).toEqual({ rpd: 1, tpd: 10 }));
     expect(two).toEqual({ requests: 2, readUnits: 0, writeUnits: 2 });
+  });
+
+  test('an atomic ask that needs several shards takes the same amount at every level', async () => {
+    const space = await inTeam(0);
+    const limiter = await space.open({}, spreading(3));
+    const rpd = Limit.perDay('rpd', 100);
+    await limiter.config.setEntityDefault('user-1', { limits: [rpd, Limit.perDay('tpd', 600)] });
+    await limiter.config.setEntityDefault('team', { limits: [rpd, Limit.perDay('tpd', 1_000)] });
+    await limiter.acquire({ ...BUCKET, consume: { rpd: 1, tpd: 1 } });
+    for (const bucket of [BUCKET, TEAM]) await splitInto(2, world, space, bucket);
+    const lease = await limiter.acquire({ ...BUCKET, consume: { rpd: 60, tpd: 900 }, atMost: 'tpd', atomic: true });
+    const taken = { rpd: 60, tpd: 299 };
+    expect(lease.consumed).toEqual(taken);
+    expect([await missing(space, BUCKET, 600), await missing(space, TEAM, 1_000)]).toEqual([300, 300]);
+    await lease.rollback();
+    expect([await missing(space, BUCKET, 600), await missing(space, TEAM, 1_000)]).toEqual([1, 1]);
   });
 
   test('asks of one group are cut after the whole asks, in one write', async () => {

@@ -115,6 +115,19 @@ const FEATURES: readonly Feature[] = [
     limits: [Limit.perMinute('rpm', 600, { shadow: true }), SLOTS],
   },
   {
+    row: '`warnAt: 0.8` of the limit `rpm`, in the config record',
+    record: 'config',
+    without: setLimits(RPM),
+    with: setLimits(Limit.perMinute('rpm', 600, { warnAt: 0.8 })),
+  },
+  {
+    row: '`warnAt` or `atMost`, in the bucket',
+    record: 'bucket',
+    without: acquire(),
+    with: acquire({ atMost: 'rpm' }),
+    limits: [Limit.perMinute('rpm', 600, { warnAt: 0.8 }), SLOTS],
+  },
+  {
     row: 'bypass, in the record of the entity',
     record: 'entity',
     without: create,
@@ -127,7 +140,16 @@ const FEATURES: readonly Feature[] = [
     with: acquire({ portable: true }),
   },
   {
-    row: 'trace of that lease after its commit, until its expiry',
+    row: 'four adjusts of that lease without an `operationId`',
+    record: 'bucket',
+    without: acquire({ portable: true }),
+    with: async (limiter) => {
+      const lease = await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 }, portable: true });
+      for (let adjust = 0; adjust < 5; adjust++) await lease.adjust({ rpm: 1 });
+    },
+  },
+  {
+    row: 'trace of that lease after its commit',
     record: 'bucket',
     without: async (limiter) => (await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 } })).commit(),
     with: async (limiter) =>

@@ -44,7 +44,7 @@ describe.skipIf(ENGINE.missing)(`the cost of features${ENGINE.note}`, () => {
   /** The user cascades to a team. The bucket exists, and has had a holder. */
   const warm = async (limits: readonly Limit[], isBypassed = false): Promise<RateLimiter> => {
     const space = await world.space();
-    const limiter = await space.open({ limits });
+    const limiter = await space.open({ limits, leaseSecrets: ['a secret of this test'] });
     await limiter.entities.create({ id: 'team' });
     await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true, bypass: isBypassed });
     await (await limiter.acquire({ ...ASK, portable: true })).commit();
@@ -59,6 +59,25 @@ describe.skipIf(ENGINE.missing)(`the cost of features${ENGINE.note}`, () => {
   test('an acquire of an entity with bypass is one write of one unit per level, and no read', async () => {
     const limiter = await warm([RESERVED, TPM], true);
     expect(await costOf(async () => limiter.acquire(ASK))).toEqual(writes(2));
+  });
+
+  test('a pause of a bucket in one shard is one transaction and one write, with the reads before and after them', async () => {
+    const limiter = await warm([RESERVED, TPM]);
+    const paused = await costOf(async () => limiter.pause({ ...USER, forMs: 1_000, reason: 'vendor' }));
+    expect(paused).toEqual({ requests: 5, readUnits: 3, writeUnits: 7 });
+    // The config, which the pause has outdated, is read again.
+    const resumed = await costOf(async () => limiter.resume(USER));
+    expect(resumed).toEqual({ requests: 6, readUnits: 8, writeUnits: 6 });
+  });
+
+  test('to resume a token is one read of all levels, and a release by id is three reads and one transaction for a bucket', async () => {
+    const limiter = await warm([RESERVED, TPM]);
+    const lease = await limiter.acquire({ ...ASK, portable: true });
+    const token = await lease.token();
+    const resumed = await costOf(async () => limiter.leases.resume(token));
+    expect(resumed).toEqual({ requests: 1, readUnits: 2, writeUnits: 0 });
+    const released = await costOf(async () => limiter.leases.release(lease.id, USER));
+    expect(released).toEqual({ requests: 4, readUnits: 2.5, writeUnits: 5 });
   });
 
   test.each(OPERATIONS)('a %s of a portable lease is one write of one unit per level', async (_, operation) => {

@@ -10,8 +10,8 @@ import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../suppo
 const RESOURCE = 'gpt-4';
 const LIMITS = { limits: [Limit.perHour('rpm', 60), Limit.concurrent('slots', 4)], leaseTtlMs: 3_600_000 };
 const ASK = { entityId: 'user-1', resource: RESOURCE, consume: { rpm: 1, slots: 1 } };
-/** Short pauses between attempts. Random, because write ids use the same source. */
-const QUICK = { random: () => Math.random() / 1_000 };
+/** Shortens the minutes between the attempts to give slots back to seconds. Write ids use the same source. */
+const QUICK = { random: () => Math.random() / 200 };
 /** Pauses that last longer than the faults of a test. */
 const STEADY = { random: () => 0.03 + Math.random() / 100 };
 const WRITES = { operations: ['PutItem', 'UpdateItem'] };

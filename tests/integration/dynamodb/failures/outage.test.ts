@@ -7,11 +7,11 @@ import { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { type DynamoRequest, type Fault, fault } from '../../../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 import { stopTimers, until } from '../../../support/models/hand-time.js';
+import { quickRandom } from '../../../support/dynamodb/quick-random.js';
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 5)] };
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
-/** Short pauses between attempts. Random, because write ids use the same source. */
-const QUICK = { random: () => Math.random() / 100 };
+const QUICK = { random: quickRandom };
 const POLICIES = ['block', 'allow', 'local'] as const;
 type Policy = (typeof POLICIES)[number];
 
@@ -117,6 +117,48 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
     });
   });
 
+  describe('a transaction that DynamoDB cancels', () => {
+    const cancelledBy = (code: string): Fault =>
+      fault.answer(() => ({
+        status: 400,
+        body: {
+          __type: 'com.amazonaws.dynamodb.v20120810#TransactionCanceledException',
+          Message: `Transaction cancelled, please refer cancellation reasons for specific reasons [None, ${code}]`,
+          CancellationReasons: [{ Code: 'None' }, { Code: code, Message: 'the reason' }],
+        },
+      }));
+    const askAtomically = async (code: string, policy: Policy) => {
+      world.proxy.heal();
+      const space = await world.space();
+      await createChain(space);
+      const limiter = await space.open({ ...LIMITS, maxRetries: 1 }, QUICK);
+      world.proxy.inject(cancelledBy(code), { operations: ['TransactWriteItems'] });
+      return limiter.tryAcquire({ ...ASK, atomic: true, onUnavailable: policy });
+    };
+
+    test.each(['ThrottlingError', 'ProvisionedThroughputExceeded'])(
+      'because of %s is throttled, and the outage policy decides',
+      async (code) => {
+        await expect(askAtomically(code, 'block')).rejects.toMatchObject({ kind: 'throttled' });
+        expect(await askAtomically(code, 'allow')).toMatchObject(EXPECTED.allow);
+      },
+    );
+
+    test('because it is not valid is an error, and no denial', async () => {
+      await expect(askAtomically('ValidationError', 'allow')).rejects.toMatchObject({
+        code: 'infrastructure.dynamodb',
+        message: expect.stringContaining('ValidationError') as string,
+      });
+    });
+
+    test('because of other writers is a denial', async () => {
+      expect(await askAtomically('TransactionConflict', 'allow')).toMatchObject({
+        granted: false,
+        reason: 'contended',
+      });
+    });
+  });
+
   test('tokens that a cascade cannot give back are reported', async () => {
     const space = await world.space();
     await createChain(space);
@@ -172,74 +214,6 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
       const [shard] = await space.shards('user-1', 'gpt-4');
       expect([...(shard?.holders.keys() ?? [])]).toEqual([adjusted?.id]);
       expect(await accountOf(space, 'user-1')).toMatchObject({ taken: 16_000, tokens: 44_000 });
-    });
-  });
-
-  describe('the breaker on DynamoDB', () => {
-    const failing = async () => {
-      const space = await world.space();
-      const limiter = await space.open(LIMITS, QUICK);
-      await limiter.acquire(ASK);
-      world.proxy.inject(fault.serverError(), { operations: ['UpdateItem'] });
-      return { space, limiter };
-    };
-
-    test('the breaker opens after five failures, lets one probe a second through, and closes with an answer', async () => {
-      const { space, limiter } = await failing();
-      for (let call = 0; call < 5; call++) expect(await verdictOf(limiter, 'block')).toBe('blocked');
-      world.proxy.requests.clear();
-      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
-      expect(world.proxy.requests.count()).toBe(0);
-      await space.clock.advance(1_000);
-      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'server' });
-      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
-      world.proxy.heal();
-      await space.clock.advance(1_000);
-      expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
-    });
-
-    test('the breaker counts a group of acquires once', async () => {
-      const { limiter } = await failing();
-      const ask = async () => limiter.acquire({ ...ASK, onUnavailable: 'block' }).catch((error: unknown) => error);
-      const told = await Promise.all(Array.from({ length: 20 }, ask));
-      // The asks of a group get the same error. The first ask may be written alone, and the others together.
-      const failures = new Set(told).size;
-      expect(failures).toBeLessThanOrEqual(2);
-      for (let call = failures; call < 5; call++) expect(await ask()).toMatchObject({ kind: 'server' });
-      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
-    });
-
-    test('a denial from the cache does not reset the failure count of the breaker', async () => {
-      const space = await world.space();
-      const limiter = await space.open(LIMITS, QUICK);
-      const busy = { ...ASK, entityId: 'user-2', consume: { rpm: 60 } };
-      await limiter.acquire(ASK);
-      await limiter.acquire(busy);
-      world.proxy.inject(fault.serverError(), { operations: ['UpdateItem'] });
-      for (let call = 0; call < 5; call++) {
-        expect(await verdictOf(limiter, 'block')).toBe('blocked');
-        if (call < 4) expect(await limiter.tryAcquire(busy)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
-      }
-      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
-    });
-
-    test('throttling and conflicts do not open the breaker', async () => {
-      const space = await world.space();
-      const limiter = await space.open({ ...LIMITS, maxRetries: 0 }, QUICK);
-      await limiter.acquire(ASK);
-      for (const struck of [fault.throttle(), fault.transactionConflict()]) {
-        world.proxy.inject(struck, { operations: ['UpdateItem'] });
-        for (let call = 0; call < 7; call++) {
-          const outcome = await limiter.tryAcquire(ASK).catch((error: BackendUnavailable) => error.kind);
-          expect(outcome).toSatisfy(
-            (is: unknown) => is === 'throttled' || (is as { reason: string }).reason === 'contended',
-          );
-        }
-        world.proxy.heal();
-      }
-      // The first ask may lose against a split that the throttling caused, and it has no retries.
-      await limiter.tryAcquire(ASK);
-      expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
     });
   });
 

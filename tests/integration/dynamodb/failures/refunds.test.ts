@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildShardKey, keyItem } from '../../../../src/backends/dynamodb/table/keys.js';
 import { Limit } from '../../../../src/core/limit.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
 import { fault } from '../../../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
@@ -17,6 +19,16 @@ describe.skipIf(ENGINE.missing)(`refunds on DynamoDB${ENGINE.note}`, () => {
     const [shard] = await space.shards('user-1', 'gpt-4');
     const rpm = shard?.limits.find(({ limit }) => limit.name === 'rpm');
     return Number(rpm?.consumedMilli) / 1_000;
+  };
+
+  const setSlotCapacity = async (space: Space, capacity: string): Promise<void> => {
+    const input = {
+      TableName: world.table.name,
+      Key: keyItem(buildShardKey(space.ns, { entityId: 'user-1', resource: 'gpt-4', shard: 0 })),
+      UpdateExpression: 'SET b_slots_cp = :cp',
+      ExpressionAttributeValues: { ':cp': { N: capacity } },
+    };
+    await world.table.transport.send('UpdateItem', input, deadlineIn(10_000));
   };
 
   test('a refund that landed without an answer counts once, however often the lease is rolled back', async () => {
@@ -54,6 +66,17 @@ describe.skipIf(ENGINE.missing)(`refunds on DynamoDB${ENGINE.note}`, () => {
     const lease = await limiter.acquire({ ...ASK, consume: { rpm: 10, slots: 1 } });
     world.proxy.inject(fault.loseAnswer(), { ...UPDATES, times: 2 });
     await lease.rollback();
+    expect(await taken(space)).toBe(0);
+  });
+
+  test('a refund that landed in an item that the client cannot read counts once', async () => {
+    const space = await world.space();
+    const limiter = await space.open(LIMITS);
+    const lease = await limiter.acquire(ASK);
+    await setSlotCapacity(space, '2000.5');
+    await expect(lease.rollback()).rejects.toThrow();
+    await expect(lease.rollback()).resolves.toBeUndefined();
+    await setSlotCapacity(space, '3000');
     expect(await taken(space)).toBe(0);
   });
 

@@ -174,6 +174,28 @@ suite(`the stores while requests go wrong${reason}`, () => {
     await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'contended' });
   });
 
+  test.each(['ProvisionedThroughputExceeded', 'ThrottlingError'])(
+    'a change that %s cancels is written once there is capacity again, and otherwise fails as throttled',
+    async (code) => {
+      using time = stopDeadlines();
+      let left = 2;
+      const throttled: Tap = async (operation, input, forward) => {
+        if (operation !== 'TransactWriteItems' || left-- <= 0) return forward(input);
+        time.pass(ATTEMPT_MS);
+        throw Object.assign(new Error('Transaction cancelled'), {
+          name: 'TransactionCanceledException',
+          CancellationReasons: [{ Code: 'None' }, { Code: code }],
+        });
+      };
+      const stores = openStores(table.transport, throttled, NO_PAUSES);
+      const { admin } = await enter(sound);
+      expect((await stores.config.write(admin({ timeoutMs: TIME_MS }), SYSTEM, LIMITS)).v).toBe(1);
+      left = Infinity;
+      const late = stores.config.write(admin({ timeoutMs: TIME_MS }), SYSTEM, { limits: null });
+      await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
+    },
+  );
+
   test('a write that always finds a newer version fails as contended, and changes nothing', async () => {
     using time = stopDeadlines();
     const { call, admin } = await enter(sound);

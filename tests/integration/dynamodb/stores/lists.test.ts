@@ -86,6 +86,8 @@ suite(`lists and reads of the stores${reason}`, () => {
     ]);
     expect(audit.map(({ id }) => id)).toEqual(audit.map(({ id }) => id).toSorted());
     await expectPages((of, page) => of.audit.list(call, null, page), audit);
+    const newestFirst = (page: object) => ({ ...page, isDescending: true }) as never;
+    await expectPages((of, page) => of.audit.list(call, null, newestFirst(page)), audit.toReversed());
     const levels = await allPages((page) => stores.config.all(call, page));
     expect(levels).toHaveLength(19);
     await expectPages((of, page) => of.config.all(call, page), levels);

@@ -220,6 +220,8 @@ suite(`the stores of several processes on one table${reason}`, () => {
       await stores.config.readFor(call, 'user-1', 'gpt-4');
       await stores.config.readFor({ ...call, nowMs: START_MS + 10_000 }, 'user-1', 'gpt-4');
       expect(consistent).toEqual([false, true, false]);
+      await stores.config.readFor({ ...call, nowMs: START_MS + 10_000 }, 'user-1', 'gpt-4', undefined, true);
+      expect(consistent.at(-1)).toBe(true);
     });
   });
 });

@@ -1,7 +1,7 @@
 import type { LevelAnswer, LevelAsk, LevelChange, LevelOperation } from '../../../../backend.js';
 import type { Amount } from '../../../../core/bucket/decide.js';
 import { deltasOf } from '../../../../core/bucket/holder-rules.js';
-import type { ClosedState } from '../../../../core/bucket/portable.js';
+import type { ClosedState, PortablePart } from '../../../../core/bucket/portable.js';
 import type { EpochMs } from '../../../../core/units.js';
 
 /** One request of a caller to one shard. All entries that are waiting go into one write. */
@@ -38,6 +38,8 @@ export interface ChangeEntry {
   readonly untaken?: readonly Amount[];
   /** Changes nothing if the holder is missing: without it the grant was never written. */
   readonly onlyIfHeld?: true;
+  /** With `onlyIfHeld`: exactly this holder. Another lease may have drawn the same id. */
+  readonly holderText?: string;
   /**
    * A write that requires this base (null: that the item does not exist) may still be under way. Once this change is
    * done, that write must not be able to land.
@@ -53,11 +55,16 @@ export interface OperationEntry {
   readonly nowMs: EpochMs;
 }
 
-/** A write that would have granted an ask got no answer. */
+/** Writes that would have granted an ask got no answer. */
 export interface Doubt {
-  /** The base that the write requires. null: it creates the item. */
+  /** The base that the last write requires. null: it creates the item. Bases only grow, so no earlier write can land after it. */
   readonly baseMs: EpochMs | null;
-  /** What the write takes. */
+  /** What the writes take, and the holder that shows it. The last write comes last. */
+  readonly grants: readonly DoubtfulGrant[];
+}
+
+export interface DoubtfulGrant {
+  readonly holderText: string;
   readonly answer: LevelAnswer;
 }
 
@@ -68,35 +75,36 @@ export interface ExtendEntry {
   readonly nowMs: EpochMs;
 }
 
-export type EntryResult =
-  | { readonly kind: 'granted'; readonly answer: LevelAnswer }
+/**
+ * An ask that was not granted. `inDoubt`: a write under its lease id may have landed, and is revoked, so the id must not be
+ * used again.
+ */
+type Refusal =
   /** `remembered`: denied from the deny cache, without a request. */
-  | {
-      readonly kind: 'denied';
-      readonly answer: LevelAnswer;
-      readonly remembered: boolean;
-      /** A write under this lease id may have landed, and is revoked. The id must not be used again. */
-      readonly inDoubt?: true;
-    }
+  | { readonly kind: 'denied'; readonly answer: LevelAnswer; readonly remembered: boolean }
   /**
    * The caller's config is older and takes a rate where the limit now has slots, so its ask brings no holder for them.
    */
   | { readonly kind: 'unheld'; readonly answer: LevelAnswer }
-  | { readonly kind: 'id-taken' }
-  /** The shard has as many holders as it may have beside that of another portable lease. */
+  /** The shard has as many holders as it may have beside that of another lease that no slot bounds. */
   | { readonly kind: 'crowded'; readonly answer: LevelAnswer }
   /** Too many writers at once. */
-  | { readonly kind: 'contended' }
+  | { readonly kind: 'contended' };
+
+export type EntryResult =
+  | { readonly kind: 'granted'; readonly answer: LevelAnswer }
+  | (Refusal & { readonly inDoubt?: true })
+  | { readonly kind: 'id-taken' }
   /** The shard does not exist. The entry belongs to the shard that it would be split from. */
   | { readonly kind: 'no-shard' }
   | { readonly kind: 'done'; readonly holderLost: boolean }
   /** A write with this refund got no answer, so a later write leaves it out: it could count twice. */
   | { readonly kind: 'refund-left-out' }
   | { readonly kind: 'extended'; readonly found: boolean }
-  /** `taken`: what the portable lease has taken from this shard now. null: its holder no longer exists. */
-  | { readonly kind: 'operated'; readonly taken: readonly Amount[] | null }
+  /** The account of the portable lease on this shard now. null: its holder no longer exists. */
+  | { readonly kind: 'operated'; readonly part: PortablePart | null }
   /** The portable lease has ended, which contradicts the entry. */
-  | { readonly kind: 'ended'; readonly state: ClosedState };
+  | { readonly kind: 'ended'; readonly state: ClosedState; readonly part: PortablePart };
 
 /** The results that an entry of this kind can have. */
 export type ResultOf<E extends Entry> = Extract<
@@ -111,6 +119,21 @@ export type ResultOf<E extends Entry> = Extract<
           : 'extended' | 'ended' | 'no-shard';
   }
 >;
+
+/** Whether a write of an ask without a grant may have landed. Its revocation could remove the holder of a repeated ask. */
+export function mayHaveLanded(result: object): boolean {
+  return 'inDoubt' in result && result.inDoubt === true;
+}
+
+/** The result of an ask of which a write got no answer. */
+export function asDoubtful(result: EntryResult): EntryResult {
+  return isRefusal(result) ? { ...result, inDoubt: true } : result;
+}
+
+function isRefusal(result: EntryResult): result is Refusal {
+  const { kind } = result;
+  return kind === 'denied' || kind === 'unheld' || kind === 'crowded' || kind === 'contended';
+}
 
 export function refundsRates(level: LevelChange): boolean {
   return deltasOf(level).some(({ milli }) => milli < 0);

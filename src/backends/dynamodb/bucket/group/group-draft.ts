@@ -1,5 +1,5 @@
 import type { LevelRef } from '../../../../backend.js';
-import type { Amount, AskedAmount, Verdict } from '../../../../core/bucket/decide.js';
+import type { Amount, AskedAmount, Holder, Verdict } from '../../../../core/bucket/decide.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { accountOf, type ShardImage } from '../../table/items.js';
 import { changesNothing, type HolderChange, type LimitChange, type ShardWrite, withTtl } from '../shard-write.js';
@@ -30,7 +30,7 @@ export interface Judgement {
   readonly verdicts: readonly Verdict[];
 }
 
-/** The holders in one write. DynamoDB accepts 300 operators and 4 KB in a condition. */
+/** The holders in one write. A store accepts conditions up to some size: one takes 300 operators and 4 KB. */
 export const MAX_HOLDERS = 80;
 
 /** The write of one group while it is planned. */
@@ -39,6 +39,8 @@ export class GroupDraft {
   readonly at: PlanContext;
   readonly sums = new LimitSums();
   readonly #holders = new Map<string, HolderChange>();
+  /** The traces that this write leaves, by lease. */
+  readonly endedLeases = new Map<string, Holder>();
   acquires = 0;
   hasTaken = false;
   /** An answer depends on something that the image lacks, and the image is not exact. */

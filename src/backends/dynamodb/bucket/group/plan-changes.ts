@@ -1,10 +1,11 @@
 import type { LevelRef } from '../../../../backend.js';
 import type { Amount } from '../../../../core/bucket/decide.js';
+import { refundsCounterOnly } from '../../../../core/bucket/give-back.js';
 import { amountsDue, keptHolder } from '../../../../core/bucket/holder-rules.js';
-import { type ClosedState, isClosed, operate } from '../../../../core/bucket/portable.js';
+import { isClosed, operate, partOf } from '../../../../core/bucket/portable.js';
+import { tracesToDrop } from '../../../../core/bucket/traces.js';
 import { sub } from '../../../../core/int.js';
 import { isConsumed } from '../../../../core/limit-kind.js';
-import { isUnlimitedIn } from '../../../../core/limit.js';
 import { accountOf, type StoredHolder } from '../../table/items.js';
 import { countsOnce, type HolderChange, removeHolder, replaceHolder } from '../shard-write.js';
 import type { ChangeEntry, EntryResult, ExtendEntry, OperationEntry } from './entries.js';
@@ -13,12 +14,17 @@ import type { GroupDraft } from './group-draft.js';
 /** Settles, releases or undoes what a lease took. */
 export function planChange(
   draft: GroupDraft,
-  { level, leaseId, uncounts, untaken = [], onlyIfHeld }: ChangeEntry,
+  { level, leaseId, uncounts, untaken = [], onlyIfHeld, holderText }: ChangeEntry,
 ): EntryResult | null {
   const stored = level.holder === 'none' ? undefined : draft.image.holders.get(leaseId);
   const holderLost = level.holder !== 'none' && stored === undefined;
   // It holds nothing any more, and stays to answer repeats.
   if (onlyIfHeld === true && stored !== undefined && isClosed(stored)) return { kind: 'done', holderLost: true };
+  if (stored !== undefined && holderText !== undefined && stored.text !== holderText) {
+    if (!draft.mayChangeHolder(leaseId)) return null;
+    requireSame(draft, leaseId, stored);
+    return { kind: 'done', holderLost: true };
+  }
   if (level.holder !== 'none') {
     if (!draft.mayChangeHolder(leaseId)) return null;
     const change = holderChange(draft, level, leaseId);
@@ -54,8 +60,7 @@ function move(
     if (kind === undefined || !isConsumed(kind) || milli === 0) continue;
     if (milli > 0) draft.sums.debit(name, milli);
     else if (!mayRefund) isLeftOut = true;
-    // It was in no balance: a limit that has replaced the unlimited one since must not get it back.
-    else if (isUnlimitedIn(limits, name)) draft.sums.uncount(name, sub(0, milli));
+    else if (refundsCounterOnly(limits, name)) draft.sums.uncount(name, sub(0, milli));
     else draft.sums.refund(draft.image, 'rate', [{ name, milli: sub(0, milli) }]);
   }
   return isLeftOut;
@@ -65,23 +70,38 @@ function move(
 export function planOperation(draft: GroupDraft, { level, leaseId }: OperationEntry): EntryResult | null {
   if (!draft.mayChangeHolder(leaseId)) return null;
   const stored = draft.image.holders.get(leaseId);
-  const effect = operate(stored, level, draft.image.limits);
+  const effect = operate(stored, level, draft.image.limits, draft.at.nowMs);
   if (stored === undefined || effect.kind === 'lost') {
     requireAbsent(draft, leaseId);
     if (effect.kind === 'lost') move(draft, level, effect.due, false);
-    return { kind: 'operated', taken: null };
+    return { kind: 'operated', part: null };
   }
-  if (effect.kind === 'closed') return ended(draft, leaseId, stored, effect.state);
+  if (effect.kind === 'closed') return ended(draft, leaseId, stored, effect);
   if (effect.holder === stored) requireSame(draft, leaseId, stored);
   else draft.changeHolder(replaceHolder(leaseId, stored, effect.holder));
+  if (isClosed(effect.holder) && !isClosed(stored)) draft.endedLeases.set(leaseId, effect.holder);
   move(draft, level, effect.due, true);
   draft.sums.refund(draft.image, 'concurrent', effect.slotsBack);
-  return { kind: 'operated', taken: effect.holder.portable?.taken ?? [] };
+  return { kind: 'operated', part: partOf(effect.holder) };
 }
 
-function ended(draft: GroupDraft, leaseId: string, stored: StoredHolder, state: ClosedState): EntryResult {
+/** Called after all operations: a write that adds traces drops the oldest ones, so that the item stays small. */
+export function dropTraces(draft: GroupDraft): void {
+  const { holders } = draft.image;
+  for (const leaseId of tracesToDrop(new Map([...holders, ...draft.endedLeases]))) {
+    const stored = holders.get(leaseId);
+    if (stored !== undefined && draft.mayChangeHolder(leaseId)) draft.changeHolder(removeHolder(leaseId, stored));
+  }
+}
+
+function ended(
+  draft: GroupDraft,
+  leaseId: string,
+  stored: StoredHolder,
+  { state, part }: Pick<Extract<EntryResult, { readonly kind: 'ended' }>, 'state' | 'part'>,
+): EntryResult {
   requireSame(draft, leaseId, stored);
-  return { kind: 'ended', state };
+  return { kind: 'ended', state, part };
 }
 
 /** The answer depends on the holder, of which nothing changes. */
@@ -108,8 +128,10 @@ function holderChange(draft: GroupDraft, level: ChangeEntry['level'], leaseId: s
 export function planExtend(draft: GroupDraft, { leaseId, expiresAtMs }: ExtendEntry): EntryResult | null {
   if (!draft.mayChangeHolder(leaseId)) return null;
   const stored = draft.image.holders.get(leaseId);
-  const state = stored?.portable?.state ?? 'open';
-  if (stored !== undefined && state !== 'open') return ended(draft, leaseId, stored, state);
+  const part = stored?.portable;
+  if (stored !== undefined && part !== undefined && part.state !== 'open') {
+    return ended(draft, leaseId, stored, { state: part.state, part });
+  }
   if (stored !== undefined) {
     draft.changeHolder(replaceHolder(leaseId, stored, { ...stored, expiresAtMs }));
     return { kind: 'extended', found: true };

@@ -86,12 +86,13 @@ function written(truth: ShardImage, seen: ShardImage, entries: readonly Operatio
 
 /** What the rules of the core say about one operation on the stored item. */
 function expected(truth: ShardImage, { leaseId, level }: OperationEntry) {
-  const effect = operate(truth.holders.get(leaseId), level, truth.limits);
-  if (effect.kind === 'closed') return { result: { kind: 'ended', state: effect.state }, rpm: 0, slots: 0 };
+  const effect = operate(truth.holders.get(leaseId), level, truth.limits, NOW_MS);
+  if (effect.kind === 'closed')
+    return { result: { kind: 'ended', state: effect.state, part: effect.part }, rpm: 0, slots: 0 };
   const rpm = effect.due.reduce((sum, { milli }) => sum + Number(milli), 0);
-  if (effect.kind === 'lost') return { result: { kind: 'operated', taken: null }, rpm, slots: 0 };
+  if (effect.kind === 'lost') return { result: { kind: 'operated', part: null }, rpm, slots: 0 };
   const slots = effect.slotsBack.reduce((sum, { milli }) => sum + Number(milli), 0);
-  return { result: { kind: 'operated', taken: effect.holder.portable?.taken }, rpm, slots };
+  return { result: { kind: 'operated', part: effect.holder.portable }, rpm, slots };
 }
 
 function change(after: ShardImage, truth: ShardImage, name: string): number {
@@ -134,5 +135,5 @@ describe('groups of operations of portable leases', () => {
 });
 
 function isLost(result: EntryResult | null | undefined): boolean {
-  return result?.kind === 'operated' && result.taken === null;
+  return result?.kind === 'operated' && result.part === null;
 }

@@ -1,6 +1,7 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../../../backend.js';
 import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucket/bucket.js';
-import { isClosed, MAX_HOLDERS_OF_PORTABLE } from '../../../../core/bucket/portable.js';
+import { expiryOf, hasExpired } from '../../../../core/bucket/give-back.js';
+import { isCrowded } from '../../../../core/bucket/traces.js';
 import { compareConfig, compareVersions } from '../../../../core/config/config.js';
 import { holdsSlots, refills } from '../../../../core/limit-kind.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../../core/units.js';
@@ -8,7 +9,7 @@ import { type Account, accountOf, type ShardImage } from '../../table/items.js';
 import { addHolder, changesNothing, type HolderChange, removeHolder, type ShardWrite } from '../shard-write.js';
 import { GroupDraft, LimitSums, MAX_HOLDERS, type PlanContext, type Trust } from './group-draft.js';
 import type { AskEntry, Entry, EntryResult } from './entries.js';
-import { planChange, planExtend, planOperation } from './plan-changes.js';
+import { dropTraces, planChange, planExtend, planOperation } from './plan-changes.js';
 import { cutToKeep } from '../../../../core/bucket/at-most.js';
 import {
   amountOf,
@@ -66,6 +67,7 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
     else if (entry.kind === 'operation') results[index] = planOperation(draft, entry);
     else if (entry.kind === 'extend') results[index] = planExtend(draft, entry);
   }
+  if (draft.endedLeases.size > 0) dropTraces(draft);
   const write = draft.finish(newest, newest !== null && configOrder === 'adopt' ? newest.version : null);
   if (!changesNothing(write)) return { kind: 'write', write, results };
   // Nothing would change, but an answer may depend on balances or on a holder that only the store knows for certain.
@@ -129,10 +131,11 @@ export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
   let expired = 0;
   for (const [leaseId, holder] of image.holders) {
     if (holder.expiresAtMs > nowMs || holders.length === MAX_HOLDERS) continue;
-    if (!isClosed(holder)) expired += 1;
+    const { slots, rates, counts } = expiryOf(holder);
+    if (counts) expired += 1;
     holders.push(removeHolder(leaseId, holder));
-    sums.refund(image, 'concurrent', holder.slots);
-    sums.refund(image, 'rate', holder.rates ?? []);
+    sums.refund(image, 'concurrent', slots);
+    sums.refund(image, 'rate', rates);
   }
   const limits = sums.changes(image, nowMs);
   return { limits, acquires: 0, expired, holders, adopts: null, ttlSec: undefined };
@@ -192,7 +195,7 @@ class AskPlanner {
     // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
     if (this.#leavesTooLittle(verdicts)) return null;
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
-    if (level.holder?.portable !== undefined && this.#held.size >= MAX_HOLDERS_OF_PORTABLE) {
+    if (level.holder !== null && isCrowded(this.#held, level.holder)) {
       this.needsReclaim = hasExpired(this.#draft.image, this.#draft.at.nowMs);
       this.#draft.unsure = true;
       return this.needsReclaim ? null : { kind: 'crowded', answer };
@@ -204,7 +207,7 @@ class AskPlanner {
     if (level.holder !== null && leaseId !== null) {
       if (!this.#draft.mayChangeHolder(leaseId)) return null;
       if (holders.has(leaseId) && this.#draft.at.trust === 'exact') return { kind: 'id-taken' };
-      this.#hold(leaseId, takenHolder(level.holder, answer.verdicts, configIsOlder));
+      this.#hold(leaseId, takenHolder(level.holder, answer.verdicts));
     }
     this.#draft.hasTaken = true;
     // If an undo in the same group cancels the take, no condition checks that the ask fits.
@@ -271,11 +274,6 @@ class AskPlanner {
     if (this.#held === this.#draft.image.holders) this.#held = new Map(this.#held);
     (this.#held as Map<string, Holder>).set(leaseId, holder);
   }
-}
-
-export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
-  for (const { expiresAtMs } of image.holders.values()) if (expiresAtMs <= nowMs) return true;
-  return false;
 }
 
 /** Slots that are held now may be released in the next moment, so only the store can deny them. */

@@ -1,26 +1,45 @@
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../../../backend.js';
 import type { Amount } from '../../../../core/bucket/decide.js';
+import { changesBy } from '../../../../core/bucket/holder-rules.js';
 import { isConsumed } from '../../../../core/limit.js';
 import type { AskEntry, ChangeEntry, Doubt, Entry, EntryResult } from './entries.js';
 import type { ShardImage } from '../../table/items.js';
+import type { ShardWrite } from '../shard-write.js';
 
-/**
- * What is in doubt after a write with this result got no answer. Of several writes only the last matters: bases only
- * grow, so a write that requires an earlier base cannot land any more.
- */
-export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardImage | null): Doubt | null {
-  if (entry.kind !== 'ask' || entry.level.holder === null || result?.kind !== 'granted') return null;
-  // A dry run is in no write.
-  if (entry.dryRun === true) return null;
-  return { baseMs: seen?.baseMs ?? null, answer: result.answer };
+/** What is in doubt for an entry after a write with this result got no answer. null: nothing. */
+export function doubtOf(
+  entry: Entry,
+  result: EntryResult | null,
+  { seen, write }: { readonly seen: ShardImage | null; readonly write: ShardWrite },
+): Doubt | null {
+  // A dry run adds no holder.
+  if (entry.kind !== 'ask' || result?.kind !== 'granted') return null;
+  const holderText = addedHolder(write, entry.leaseId);
+  if (holderText === null) return null;
+  return { baseMs: seen?.baseMs ?? null, grants: [{ holderText, answer: result.answer }] };
+}
+
+/** The holder that the write adds for the lease. null: none. */
+export function addedHolder({ holders }: ShardWrite, leaseId: string | null): string | null {
+  for (const holder of holders) if (holder.kind === 'add' && holder.leaseId === leaseId) return holder.text;
+  return null;
+}
+
+/** The doubt after a further write of an ask. */
+export function joinDoubts(earlier: Doubt | undefined, later: Doubt): Doubt {
+  const known = later.grants.map(({ holderText }) => holderText);
+  const others = earlier?.grants.filter(({ holderText }) => !known.includes(holderText)) ?? [];
+  return { ...later, grants: [...others, ...later.grants] };
 }
 
 /**
- * Gives back what an ask may have taken, if its holder shows that it did. A write of that ask that is still under way
+ * Give back what an ask may have taken, if its holder shows that it did. A write of that ask that is still under way
  * must not land afterwards, so the base that it requires is moved first.
  */
-export function revocationOf(ask: AskEntry, { baseMs, answer }: Doubt): ChangeEntry {
-  return { ...revocationOfGrant(ask, ratesOf(answer), untakenOf(answer)), fences: baseMs };
+export function revocationsOf(ask: AskEntry, { baseMs, grants }: Doubt): readonly ChangeEntry[] {
+  return grants.map(({ holderText, answer }) => {
+    return { ...revocationOfGrant(ask, ratesOf(answer), untakenOf(answer)), fences: baseMs, holderText };
+  });
 }
 
 /** For a grant that was answered, so that no write of it is under way. */
@@ -31,7 +50,7 @@ export function revocationOfGrant(
 ): ChangeEntry {
   return {
     kind: 'change',
-    level: { ...refOf(ask.level), kind: 'deltas', deltas: rates, holder: 'release' },
+    level: { ...refOf(ask.level), amounts: changesBy(rates), holder: 'release' },
     leaseId: ask.leaseId ?? '',
     nowMs: ask.nowMs,
     uncounts: ask.counts,
@@ -45,12 +64,10 @@ export function revocationOfGrant(
  * has taken 0 in all.
  */
 export function undoOf(level: LevelAsk, answer: LevelAnswer): LevelChange {
-  const rates = ratesOf(answer);
-  const ref = { ...refOf(level), place: answer.place };
-  if (level.holder === null) return { ...ref, kind: 'deltas', deltas: rates, holder: 'none' };
-  if (level.holder.rates === null) return { ...ref, kind: 'deltas', deltas: rates, holder: 'release' };
-  const totals = rates.map(({ name, milli }) => ({ name, milli: 0, deltaMilli: milli }));
-  return { ...ref, kind: 'totals', totals, holder: 'release' };
+  const change = { ...refOf(level), place: answer.place, amounts: changesBy(ratesOf(answer)) };
+  if (level.holder === null) return { ...change, holder: 'none' };
+  if (level.holder.rates === null) return { ...change, holder: 'release' };
+  return { ...change, holder: 'release', refundsOnExpiry: true };
 }
 
 /** The rates and unlimited amounts to give back, as negative amounts. */

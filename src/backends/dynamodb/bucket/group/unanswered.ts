@@ -1,8 +1,9 @@
 import { asPlanned } from '../../../../core/bucket/at-most.js';
+import { isSameAccount } from '../../../../core/bucket/portable-account.js';
 import type { ShardImage } from '../../table/items.js';
 import type { Doubt, Entry, EntryResult } from './entries.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './landed-writes.js';
-import { doubtOf } from './revocation.js';
+import { doubtOf, joinDoubts } from './revocation.js';
 import type { ShardWrite } from '../shard-write.js';
 
 /** A write of a group as it was sent. Entries are named by their position in the group. */
@@ -42,8 +43,8 @@ export function addUnanswered(
     const result = sent.results[at] ?? null;
     // Later writes of the group leave refunds out, so only the first one can contain them.
     if (writes.length === 0 && result !== null && refundsWithoutHolder(entry, sent.write)) lost.set(index, error);
-    const doubt = doubtOf(entry, result, sent.seen);
-    if (doubt !== null) doubtful.set(index, doubt);
+    const doubt = doubtOf(entry, result, sent);
+    if (doubt !== null) doubtful.set(index, joinDoubts(doubts.get(index), doubt));
   }
   return { writes: [...writes, sent], error, lostRefunds: lost, doubts: doubtful };
 }
@@ -110,7 +111,7 @@ export function landedResults(
   // other entries are planned again.
   const results = open.map((index) => {
     const result = resultIn(proven, index);
-    const isAgreed = candidates.every((sent) => resultIn(sent, index)?.kind === result?.kind);
+    const isAgreed = candidates.every((sent) => isSameAnswer(resultIn(sent, index), result));
     return isAgreed && (rival === null || isKeptBy(resultIn(rival, index), result)) ? result : null;
   });
   const refundsLanded = candidates.length === 1 && proven === writes[0];
@@ -122,8 +123,20 @@ export function landedResults(
  * promises. A denial promises nothing, and a refund that it leaves out stays taken, which is the strict side.
  */
 function isKeptBy(rival: EntryResult | null, result: EntryResult | null): boolean {
-  if (result === null || result.kind === 'denied' || rival?.kind === result.kind) return true;
+  if (result === null || result.kind === 'denied' || isSameAnswer(rival, result)) return true;
   return result.kind === 'done' && rival?.kind === 'refund-left-out';
+}
+
+/**
+ * Whether two writes tell a caller the same. What an extend or an operation of a portable lease is told of its holder must
+ * be equal, because it can be planned again without counting twice. The balances of a grant may differ.
+ */
+function isSameAnswer(a: EntryResult | null, b: EntryResult | null): boolean {
+  if (a?.kind !== b?.kind) return false;
+  if (a?.kind === 'extended' && b?.kind === 'extended') return a.found === b.found;
+  if (a?.kind === 'ended' && b?.kind === 'ended') return isSameAccount(a.part, b.part);
+  if (a?.kind !== 'operated' || b?.kind !== 'operated') return true;
+  return a.part === null || b.part === null ? a.part === b.part : isSameAccount(a.part, b.part);
 }
 
 /**

@@ -28,14 +28,14 @@ export interface Update {
   readonly kind: 'update';
   readonly ns: string;
   readonly key: ShardKey;
-  readonly steps: readonly RecordStep[];
+  readonly steps: readonly (RecordStep | ListStep)[];
 }
 
 interface Deletion {
   readonly kind: 'delete';
   readonly ns: string;
   readonly key: ShardKey;
-  readonly steps: readonly RecordStep[];
+  readonly steps: readonly (RecordStep | ListStep)[];
 }
 
 export type RecordValue = string | Int;
@@ -50,9 +50,14 @@ export type RecordStep =
     }
   | { readonly op: 'absent' | 'remove'; readonly attribute: string; readonly value: null };
 
+/** Puts the shard on the sweep list, by which the reconciler finds it, or takes it off. The executor knows how. */
+export interface ListStep {
+  readonly op: 'list-for-sweep' | 'unlist';
+}
+
 /** Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent`, `requireAbsentOrAtMost` and `requireOther`. */
 export class RecordUpdate {
-  readonly #steps: RecordStep[] = [];
+  readonly #steps: (RecordStep | ListStep)[] = [];
 
   set(attribute: string, value: RecordValue): this {
     this.#steps.push({ op: 'set', attribute, value });
@@ -97,6 +102,16 @@ export class RecordUpdate {
     return this;
   }
 
+  listForSweep(): this {
+    this.#steps.push({ op: 'list-for-sweep' });
+    return this;
+  }
+
+  unlist(): this {
+    this.#steps.push({ op: 'unlist' });
+    return this;
+  }
+
   of(ns: string, key: ShardKey): Update {
     return { kind: 'update', ns, key, steps: this.#steps };
   }
@@ -108,7 +123,7 @@ export class RecordUpdate {
 
 const BYTES_PER_UNIT = 1024;
 
-/** The write units that DynamoDB bills for an item of this size. */
+/** The write units that an item of this size costs: one for each started KB. */
 export function writeUnits(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / BYTES_PER_UNIT));
 }

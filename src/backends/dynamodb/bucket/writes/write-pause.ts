@@ -8,7 +8,7 @@ import { RecordUpdate, type Update } from './record-write.js';
  * again. It sets w, so that a merge that was planned on an older image is refused. A paused shard has no ttl: its expiry would
  * end the pause. The first write after the pause adds the ttl again.
  * Writes: SET pz, pzr, w, or REMOVE pz, pzr; ADD wc; REMOVE ttl.   Condition: the shard exists; w <> :id.
- * On success: ALL_NEW, which shows the shard count.   On failure: ALL_OLD, absent when the shard does not exist.   Cost: 1 WCU per
+ * On success: the new record, which shows the shard count.   On failure: the record, null if there is none.   Cost: 1 write unit per
  * started KB.
  */
 export function buildPause(ns: string, key: ShardKey, pause: Pause | null, writeId: string): Update {

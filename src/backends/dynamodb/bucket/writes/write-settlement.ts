@@ -9,7 +9,7 @@ import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteI
  * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE the limits that were removed, except their tc; ttl; wc, w.
  * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
  * and w = :seen where free slots were computed from the holders, or where a ttl is added; the stored ttl is not later.
- * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
+ * On success: the new record.   On failure: the record, null if there is none.   Cost: 1 write unit per started KB either way.
  */
 export function buildSettlement(
   ns: string,
@@ -35,7 +35,7 @@ export function buildSettlement(
  * Writes, of every shard: as above.   Condition, of every shard: as above. Takes and releases keep the sum of a
  * shard's free and held slots and do not move rf. Splits, merges, settlements, resets and this write move rf. So the sum is
  * the one that was seen.
- * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB of every shard.
+ * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB of every shard.
  */
 export function buildSettlementOfAll(
   ns: string,

@@ -1,7 +1,6 @@
 import { hasBalance } from '../../../../core/limit-kind.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
-import { sweepKeys } from '../../table/keys.js';
 import { buildCreate } from './create.js';
 import { RecordUpdate, type RecordWrite, startShardUpdate } from './record-write.js';
 import { samePause } from '../../../../core/pause.js';
@@ -10,9 +9,9 @@ import { setPause } from './write-pause.js';
 
 /**
  * Splits one shard into two, in one transaction.
- * Writes: to the old shard, SET rf, shard_count, GSI1, w, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the whole new shard.
+ * Writes: to the old shard, SET rf, shard_count, w, the sweep list, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the whole new shard.
  * Condition: rf = :rf, shard_count = :n, pz as seen, the bounds of every limit; the new shard does not exist.
- * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the new shard.
+ * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB, for each; the indexes of the new shard.
  */
 export function buildSplit(ns: string, image: ShardImage, split: Split, writeId: string): readonly RecordWrite[] {
   const update = startShardUpdate(image, { own: writeId, unanswered: [] })
@@ -22,7 +21,7 @@ export function buildSplit(ns: string, image: ShardImage, split: Split, writeId:
   // The new shard gets the pause of the image. Who pauses the old shard next finds the new count in the answer.
   if (image.pause === undefined) update.requireAbsent(ATTRIBUTE.pauseEnd);
   else update.requireEqual(ATTRIBUTE.pauseEnd, image.pause.endMs);
-  for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) update.set(attribute, value);
+  update.listForSweep();
   if (image.ttlSec !== null) update.remove(ATTRIBUTE.ttl);
   for (const { account, keeps } of split.limits) {
     const tokens = ATTRIBUTE.tokens(account.limit.name);
@@ -55,7 +54,7 @@ export function buildSplit(ns: string, image: ShardImage, split: Split, writeId:
  * Writes: to the remaining shard, SET rf, shard_count, w, tk of every limit, the pause that ends later, ttl if it is the last; ADD the other shard's tc, ac, un,
  * wc; deletes the other shard.
  * Condition: w = :seen of both, so that neither was written since.
- * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the deleted shard.
+ * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB, for each; the indexes of the deleted shard.
  */
 export function buildMerge(
   ns: string,

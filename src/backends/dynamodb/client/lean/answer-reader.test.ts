@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AnswerReader, type HttpAnswer } from './connection.js';
+import { AnswerReader, type HttpAnswer } from './answer-reader.js';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 
@@ -62,6 +62,24 @@ describe('the body', () => {
       expect(readIn(whole)?.body.toString()).toBe('{"a":"b"}');
     },
   );
+
+  test('a body of 31 MB is read, and one of more than 32 MB is refused as soon as that is known', () => {
+    const pushAll = (head: string, piece: Buffer, count: number): HttpAnswer | null => {
+      const reader = new AnswerReader();
+      let answer = reader.push(Buffer.from(`${OK}${head}\r\n\r\n`));
+      for (let sent = 0; sent < count && answer === null; sent++) answer = reader.push(piece);
+      return answer;
+    };
+    const mb = Buffer.alloc(2 ** 20, 'a');
+    const chunk = Buffer.concat([Buffer.from('100000\r\n'), mb, Buffer.from('\r\n')]);
+    expect(pushAll(`Content-Length: ${31 * 2 ** 20}`, mb, 31)?.body).toHaveLength(31 * 2 ** 20);
+    expect(() => pushAll(`Content-Length: ${32 * 2 ** 20 + 1}`, mb, 0)).toThrow('its body is too long');
+    expect(() => pushAll('Transfer-Encoding: chunked', chunk, 33)).toThrow('its body is too long');
+    expect(() => pushAll('X-Length: none', mb, 33)).toThrow('its body is too long');
+    // Each piece takes memory, however short it is.
+    const bytes = Buffer.from('1\r\na\r\n'.repeat(1_000));
+    expect(() => pushAll('Transfer-Encoding: chunked', bytes, 300)).toThrow('its body is too long');
+  });
 
   test('an answer of status 204 has no body', () => {
     expect(readIn('HTTP/1.1 204 No Content\r\n\r\n')).toMatchObject({ status: 204, body: Buffer.alloc(0) });

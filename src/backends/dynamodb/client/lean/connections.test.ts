@@ -109,15 +109,63 @@ describe('the connections to one endpoint', () => {
     expect((await waiting).status).toBe(200);
   });
 
-  test('a request whose connection is closed before it is established is lost, and can be sent again', async () => {
-    const connections = await openTo((socket) => socket.write(`${ANSWER}{}`));
+  test('a request whose connection is closed before it is established is lost and unsent, as every later one', async () => {
+    let served = 0;
+    const connections = await openTo((socket) => {
+      served += 1;
+      socket.write(`${ANSWER}{}`);
+    });
     const sending = post(connections).catch((error: unknown) => error);
     connections.close();
-    expect(failureOf(await sending, 'UpdateItem', 'table')).toMatchObject({
-      kind: 'lost',
-      error: { kind: 'connection' },
+    for (const error of [await sending, await post(connections).catch((late: unknown) => late)]) {
+      expect(failureOf(error, 'UpdateItem', 'table')).toMatchObject({
+        kind: 'lost',
+        unsent: true,
+        error: { kind: 'connection' },
+      });
+    }
+    expect(served).toBe(0);
+  });
+
+  test.each(['9'.repeat(400), '99999999999', '1000000', '999999', '60', 'x', ''])(
+    'a server that keeps idle connections for %j seconds gets the next request on the same connection',
+    async (seconds) => {
+      const sockets = new Set<Socket>();
+      const connections = await openTo((socket) => {
+        sockets.add(socket);
+        socket.write(ANSWER.replace('OK', `OK\r\nKeep-Alive: timeout=${seconds}, max=1000`) + '{}');
+      });
+      for (let sent = 0; sent < 3; sent++) expect((await post(connections)).status).toBe(200);
+      expect(sockets.size).toBe(1);
+    },
+  );
+
+  test('a server that keeps idle connections for 0 seconds gets each request on a new connection', async () => {
+    const sockets = new Set<Socket>();
+    const connections = await openTo((socket) => {
+      sockets.add(socket);
+      socket.write(ANSWER.replace('OK', 'OK\r\nKeep-Alive: timeout=0') + '{}');
     });
-    expect((await post(connections)).status).toBe(200);
+    for (let sent = 0; sent < 3; sent++) expect((await post(connections)).status).toBe(200);
+    expect(sockets.size).toBe(3);
+  });
+
+  test('an answer without an end is lost after 32 MB, and its connection is closed', async () => {
+    let closed = 0;
+    const connections = await openTo((socket) => {
+      const chunk = Buffer.alloc(2 ** 20, 'a');
+      socket.on('close', () => (closed += 1));
+      socket.on('drain', () => more());
+      const more = (): void => {
+        while (!socket.destroyed && socket.write(`100000\r\n${chunk.toString()}\r\n`));
+      };
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+      more();
+    });
+    const failure = failureOf(await post(connections).catch((error: unknown) => error), 'UpdateItem', 'table');
+    expect(failure).toMatchObject({ kind: 'lost', error: { kind: 'connection' } });
+    expect(failure).not.toMatchObject({ unsent: true });
+    await until(() => closed === 1);
   });
 
   test('a body with any characters arrives with its length in bytes', async () => {

@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { expect, test } from 'vitest';
-import { givenEndpoint, resolveEndpoint } from './endpoint.js';
+import { givenEndpoint, parseRegion, resolveEndpoint } from './endpoint.js';
 
 const REGIONS = [
   'us-east-1',
@@ -29,6 +29,34 @@ test.each(REGIONS)('the hosts of the region %s are those of the SDK, also with F
       expect(resolveEndpoint(region, undefined, env).href).toBe(expected.url.href);
     }
   }
+});
+
+test.each([
+  'fips-us-east-1',
+  'us-east-1-fips',
+  'fips-dkr-us-east-1',
+  'fips-prod-eu-west-1',
+  'fips-aws-global',
+  'aws-fips',
+  'us-gov-west-1-fips',
+  'us-fips-east-1',
+  'us-east-1',
+])('the region %s has the hosts and the name in signatures that the SDK gives it', async (name) => {
+  const { config } = new DynamoDBClient({ region: name });
+  const region = await config.region();
+  expect(parseRegion(name)).toEqual({ region, isFips: await config.useFipsEndpoint() });
+  for (const dualStack of [false, true]) {
+    const useFips = await config.useFipsEndpoint();
+    const expected = config.endpointProvider({ Region: region, UseFIPS: useFips, UseDualStack: dualStack });
+    const env = { AWS_USE_DUALSTACK_ENDPOINT: String(dualStack) };
+    expect(resolveEndpoint(name, undefined, env).href).toBe(expected.url.href);
+  }
+});
+
+test('a region with FIPS hosts is refused together with an endpoint', () => {
+  expect(() => resolveEndpoint('fips-us-east-1', 'http://mine:3', {})).toThrow(
+    'The region fips-us-east-1 has FIPS hosts, which cannot be combined with the endpoint http://mine:3',
+  );
 });
 
 test('the endpoint of the caller precedes that of the service, which precedes that of all services', () => {

@@ -25,14 +25,37 @@ export function givenEndpoint(endpoint: string | undefined, env: Environment): s
   return env['AWS_ENDPOINT_URL_DYNAMODB'] || env['AWS_ENDPOINT_URL'] || undefined;
 }
 
-/** Where requests go. `given` is what `givenEndpoint` returned. */
-export function resolveEndpoint(region: string, given: string | undefined, env: Environment): URL {
-  const fips = isTrue(env, 'AWS_USE_FIPS_ENDPOINT');
+/** A name of a region that asks for its FIPS hosts, as the SDK knows it: `fips-us-east-1`, `us-east-1-fips`. */
+const FIPS_REGION = /^fips-|-fips$/;
+
+/** The region that signatures name, and whether its name asked for FIPS hosts. */
+export function parseRegion(name: string): { readonly region: string; readonly isFips: boolean } {
+  if (!FIPS_REGION.test(name)) return { region: name, isFips: false };
+  const isGlobal = name === 'fips-aws-global' || name === 'aws-fips';
+  return { region: isGlobal ? 'us-east-1' : name.replace(/fips-(?:dkr-|prod-)?|-fips/, ''), isFips: true };
+}
+
+/** Whether the environment decides about FIPS hosts: a profile does only if it does not. */
+export function isFipsDecided(name: string, env: Environment): boolean {
+  return Boolean(env['AWS_USE_FIPS_ENDPOINT']) || parseRegion(name).isFips;
+}
+
+/** Where requests go. `given` is what `givenEndpoint` returned. `ofProfile`: the profile asks for FIPS hosts. */
+export function resolveEndpoint(
+  name: string,
+  given: string | undefined,
+  env: Environment,
+  ofProfile: boolean = false,
+): URL {
+  const { region, isFips } = parseRegion(name);
+  const fips = isTrue(env, 'AWS_USE_FIPS_ENDPOINT') || isFips || ofProfile;
   const dualStack = isTrue(env, 'AWS_USE_DUALSTACK_ENDPOINT');
   if (given !== undefined) {
     // The SDK refuses this, too: a host that the caller names is not known to be of either kind.
-    if (fips) throw contradiction('AWS_USE_FIPS_ENDPOINT', given);
-    if (dualStack) throw contradiction('AWS_USE_DUALSTACK_ENDPOINT', given);
+    if (isFips) throw contradiction(`The region ${name} has FIPS hosts`, given);
+    if (ofProfile) throw contradiction('use_fips_endpoint of the AWS profile is true', given);
+    if (fips) throw contradiction('AWS_USE_FIPS_ENDPOINT is true', given);
+    if (dualStack) throw contradiction('AWS_USE_DUALSTACK_ENDPOINT is true', given);
     if (!/^https?:\/\//.test(given) || !URL.canParse(given)) {
       throw new HeadgateError('input.invalid', `Expected an endpoint like http://127.0.0.1:8000, got ${given}`);
     }
@@ -46,8 +69,8 @@ export function resolveEndpoint(region: string, given: string | undefined, env: 
   return new URL(`https://${service}.${region}.${dualStack ? dualStackDomain : domain}`);
 }
 
-function contradiction(name: string, endpoint: string): HeadgateError {
-  return new HeadgateError('input.invalid', `${name} is true, which cannot be combined with the endpoint ${endpoint}`);
+function contradiction(what: string, endpoint: string): HeadgateError {
+  return new HeadgateError('input.invalid', `${what}, which cannot be combined with the endpoint ${endpoint}`);
 }
 
 function isTrue(env: Environment, name: string): boolean {

@@ -1,41 +1,24 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
+import {
+  closeAll,
+  closing,
+  failureBy,
+  FOUND_NOTHING,
+  GET,
+  get,
+  lookupWith,
+  NONE,
+  serve,
+  transportTo,
+} from '../../../../../tests/support/dynamodb/lean-transports.js';
 import { stopTimers, until } from '../../../../../tests/support/models/hand-time.js';
 import { deadlineIn } from '../../../../machine-time.js';
-import { failureOf } from '../failures.js';
-import type { Transport } from '../transport.js';
 import { leanTransport, type LeanInternals } from './lean-transport.js';
-import type { SettingsPackages } from './provider-chain.js';
 
-const HOUR_MS = 3_600_000;
-const FOUND_NOTHING = '{"ConsumedCapacity":{"TableName":"table","CapacityUnits":0.5}}';
-const GET = { TableName: 'table', Key: { PK: { S: 'a' }, SK: { S: 'b' } } };
-const missing = async (): Promise<never> => Promise.reject(new Error('Cannot find package'));
-const NONE: SettingsPackages = { providers: missing, client: missing };
-const closing: (() => void)[] = [];
-
-afterEach(() => {
-  for (const close of closing.splice(0)) close();
-});
-
-async function serve(answer: RequestListener): Promise<{ readonly server: Server; readonly endpoint: string }> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  closing.push(() => server.close().closeAllConnections());
-  return { server, endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
-
-function transportTo(endpoint: string, internals: Partial<LeanInternals> = {}): Transport {
-  const transport = leanTransport({ endpoint, region: 'us-east-1' }, { packages: NONE, env: {}, ...internals });
-  closing.push(() => transport.close());
-  return transport;
-}
-
-const get = async (transport: Transport, timeoutMs = 20_000) => transport.send('GetItem', GET, deadlineIn(timeoutMs));
-const failureBy = async (sending: Promise<unknown>) =>
-  failureOf(await sending.catch((error: unknown) => error), 'GetItem', 'table');
+afterEach(closeAll);
 
 test('a request is a signed POST with the operation as its target', async () => {
   const seen: { request: IncomingMessage; body: string }[] = [];
@@ -63,6 +46,25 @@ test('a request is a signed POST with the operation as its target', async () => 
     ) as string,
   });
 });
+
+test.each(['token ', ' token', 'token\n'])(
+  'a session token with blanks around it, %j, is sent and signed without them',
+  async (AWS_SESSION_TOKEN) => {
+    const seen: IncomingMessage[] = [];
+    const { endpoint } = await serve((request, answer) => {
+      seen.push(request);
+      answer.end(FOUND_NOTHING);
+    });
+    using _ = vi.spyOn(Date, 'now').mockImplementation(() => 1_800_000_000_000);
+    const env = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
+    for (const token of [AWS_SESSION_TOKEN, 'token']) {
+      await get(transportTo(endpoint, { env: { ...env, AWS_SESSION_TOKEN: token } }));
+    }
+    const [given, trimmed] = seen.map(({ headers }) => headers);
+    expect(given?.['x-amz-security-token']).toBe('token');
+    expect(given?.authorization).toBe(trimmed?.authorization);
+  },
+);
 
 test('a transaction without a token gets a new one, and a token of the caller is kept', async () => {
   const tokens: unknown[] = [];
@@ -107,31 +109,6 @@ test('a transport that was closed connects again with the next request', async (
   transport.close();
   await get(transport);
   expect(sockets.size).toBe(2);
-});
-
-test('requests are signed with the time of the store after one answer, whatever the wall clock is set to', async () => {
-  const signedAt: string[] = [];
-  const trueNow = Date.now.bind(Date);
-  const { endpoint } = await serve((request, answer) => {
-    signedAt.push(String(request.headers['x-amz-date']));
-    answer.setHeader('Date', new Date(trueNow()).toUTCString());
-    answer.end(FOUND_NOTHING);
-  });
-  let wrongByMs = -HOUR_MS;
-  const setClock = vi.spyOn(Date, 'now').mockImplementation(() => trueNow() + wrongByMs);
-  const transport = transportTo(endpoint);
-  await get(transport);
-  expect([transport.storeTimeMs(), transport.isTimeInDoubt?.()]).toEqual([null, true]);
-  await get(transport);
-  expect(Math.round(Math.abs((transport.storeTimeMs() ?? 0) - trueNow()) / HOUR_MS)).toBe(0);
-  wrongByMs = HOUR_MS;
-  await get(transport);
-  setClock.mockRestore();
-  const hoursOff = signedAt.map((text) => {
-    const iso = text.replace(/^(....)(..)(..T..)(..)(..Z)$/, '$1-$2-$3:$4:$5');
-    return Math.round(Math.abs(Date.parse(iso) - trueNow()) / HOUR_MS);
-  });
-  expect(hoursOff).toEqual([1, 0, 0]);
 });
 
 test('a request that is not answered ends at its deadline, may have been written, and its connection is closed', async () => {
@@ -186,14 +163,39 @@ test('a request is sent once: a connection that the server closes is a lost answ
   expect(requests).toBe(2);
 });
 
-test('a connection that cannot be made in time is told from a lost answer', async () => {
-  // The host name never resolves.
-  const transport = transportTo('http://host.invalid', {
-    env: { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' },
-    lookup: () => {},
-    connectMs: 10,
-  });
+test('a connection that cannot be made within 500 ms is told from a lost answer', async () => {
+  using time = stopTimers();
+  const { endpoint } = await serve((_, answer) => void answer.end(FOUND_NOTHING));
+  const lookup = lookupWith(
+    () => {},
+    () => time.pass(500),
+  );
+  const env = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' };
+  const transport = transportTo(endpoint.replace('127.0.0.1', 'dynamodb.test'), { env, lookup });
   expect(await failureBy(get(transport))).toMatchObject({ kind: 'lost', unsent: true, error: { kind: 'timeout' } });
+});
+
+test('the time of a look-up does not count against the 500 ms of a connection, but against the deadline', async () => {
+  using time = stopTimers();
+  const { endpoint } = await serve((_, answer) => void answer.end(FOUND_NOTHING));
+  const lookup = lookupWith(() => time.pass(700));
+  const env = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' };
+  const transport = transportTo(endpoint.replace('127.0.0.1', 'dynamodb.test'), { env, lookup });
+  expect(await get(transport, 10_000)).toHaveProperty('ConsumedCapacity');
+  transport.close();
+  expect(await failureBy(get(transport, 600))).toMatchObject({ kind: 'lost', unsent: true });
+});
+
+test('a request of a transport that is closed before its settings are there opens no connection', async () => {
+  let connections = 0;
+  const { server, endpoint } = await serve((_, answer) => void answer.end(FOUND_NOTHING));
+  server.on('connection', () => (connections += 1));
+  const transport = transportTo(endpoint);
+  const sending = failureBy(get(transport));
+  transport.close();
+  expect(await sending).toMatchObject({ kind: 'lost', unsent: true });
+  expect(connections).toBe(0);
+  expect(await get(transport)).toHaveProperty('ConsumedCapacity');
 });
 
 test('a request whose deadline passes before the connection is made was not sent', async () => {
@@ -222,8 +224,19 @@ test('a TLS endpoint that does not speak TLS gets no part of the request', async
   await once(server, 'listening');
   closing.push(() => server.close());
   const transport = transportTo(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  expect(await failureBy(get(transport))).toMatchObject({ kind: 'lost', error: { kind: 'connection' } });
+  expect(await failureBy(get(transport))).toMatchObject({ kind: 'lost', unsent: true, error: { kind: 'connection' } });
   expect(Buffer.concat(received).toString('latin1')).not.toContain('POST');
+});
+
+test('a TLS handshake that the server resets leaves the request unsent', async () => {
+  const server = createSocketServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => socket.resetAndDestroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => server.close());
+  const transport = transportTo(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  expect(await failureBy(get(transport))).toMatchObject({ kind: 'lost', unsent: true, error: { kind: 'connection' } });
 });
 
 test('a TLS handshake that does not end before the deadline leaves the request unsent', async () => {
@@ -236,24 +249,6 @@ test('a TLS handshake that does not end before the deadline leaves the request u
   closing.push(() => server.close());
   const transport = transportTo(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
   expect(await failureBy(get(transport, 20))).toMatchObject({ kind: 'lost', unsent: true });
-});
-
-test('credentials that DynamoDB calls expired are fetched again for the next request', async () => {
-  const used: (string | undefined)[] = [];
-  const { endpoint } = await serve((request, answer) => {
-    const [, key] = /Credential=([^/]+)/.exec(String(request.headers.authorization)) ?? [];
-    used.push(key);
-    if (key === 'new') answer.end(FOUND_NOTHING);
-    else answer.writeHead(400).end('{"__type":"com.amazon.coral.service#ExpiredTokenException","message":"expired"}');
-  });
-  const env = { AWS_ACCESS_KEY_ID: 'old', AWS_SECRET_ACCESS_KEY: 'b' };
-  const transport = transportTo(endpoint, { env });
-  const expired = await failureBy(get(transport));
-  expect(expired).toMatchObject({ kind: 'fatal', error: { code: 'backend.denied' } });
-  env.AWS_ACCESS_KEY_ID = 'new';
-  await get(transport);
-  await get(transport);
-  expect(used).toEqual(['old', 'new', 'new']);
 });
 
 test('credentials that are not there before the deadline leave the request unsent', async () => {

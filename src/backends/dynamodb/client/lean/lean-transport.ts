@@ -2,18 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { HeadgateError } from '../../../../core/errors.js';
 import type { EpochMs } from '../../../../core/units.js';
+import { reasonOf } from '../../../../core/reason-of.js';
 import { type Deadline, timeLeftMs } from '../../../../machine-time.js';
 import type { Environment } from '../loopback.js';
 import { LostAnswer } from '../lost-answer.js';
 import { StoreClock } from '../store-clock.js';
 import type { AttributeValue, Operation, Operations, Transport } from '../transport.js';
-import { type HttpAnswer, noConnection } from './connection.js';
-import { type ConnectionOptions, Connections, headerLines } from './connections.js';
+import type { HttpAnswer } from './answer-reader.js';
+import { noConnection } from './connection.js';
+import { Connections, headerLines } from './connections.js';
+import type { DialOptions } from './dial.js';
 import type { SettingsPackages } from './provider-chain.js';
 import { type GivenSettings, resolveSettings } from './settings.js';
 import { type AwsCredentials, CredentialCache, Signer, type Signing, timestamp } from './sign.js';
 
-export interface LeanInternals extends ConnectionOptions {
+export interface LeanInternals extends DialOptions {
   readonly packages: SettingsPackages;
   readonly env?: Environment;
 }
@@ -26,10 +29,16 @@ interface Opened {
 
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
 const EXPIRED = new Set(['ExpiredTokenException', 'ExpiredToken']);
+const BAD_SIGNATURE = 'InvalidSignatureException';
+/** DynamoDB refuses signatures that are five minutes off. `Date` has whole seconds, and an answer takes time. */
+const STALE_MS = 240_000;
 
-/** Signed JSON over connections that are kept open, without the AWS SDK. Each request is sent once. */
+/**
+ * Signed JSON over connections that are kept open, without the AWS SDK. Each request is executed at most once. It is sent
+ * again if DynamoDB refused it because the clock of this machine is wrong, or because its keys have expired: once for each.
+ */
 export function leanTransport(given: GivenSettings, internals: LeanInternals): Transport {
-  const { packages, env = process.env, ...connectionOptions } = internals;
+  const { packages, env = process.env, ...dialOptions } = internals;
   const clock = new StoreClock();
   /** The offset by the last answer, for signatures only, until the clock is confirmed. */
   let doubtfulOffsetMs = 0;
@@ -41,7 +50,7 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
     return {
       headOf: cacheHeads(endpoint, new Signer(region, 'dynamodb')),
       credentials: new CredentialCache(fetchCredentials),
-      connections: new Connections(endpoint, proxy, connectionOptions),
+      connections: new Connections(endpoint, proxy, dialOptions),
     };
   };
   const ready = async (): Promise<Opened> => {
@@ -66,20 +75,32 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
     },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
       const { headOf, credentials, connections } = opened ?? (await before(deadline, ready()));
-      const taken = credentials.take(signingTimeMs());
-      const keys = taken instanceof Promise ? await before(deadline, taken) : taken;
       const body = JSON.stringify(withToken(operation, input));
-      const { lines, sign } = headOf(operation, keys, timestamp(signingTimeMs()));
-      const observe = clock.startRequest();
-      const answer = await connections.post(`${lines}${sign(body)}`, body, deadline);
-      const { date } = answer.headers;
-      observe(date);
-      if (clock.now() === null && date !== undefined) doubtfulOffsetMs = Date.parse(date) - Date.now() || 0;
-      try {
-        return readAnswer(answer);
-      } catch (error) {
-        if (error instanceof Error && EXPIRED.has(error.name)) credentials.refuse(keys);
-        throw error;
+      let [atMs, isSignedAgain, hasNewKeys] = [signingTimeMs(), false, false];
+      for (;;) {
+        const taken = credentials.take(atMs);
+        const keys = taken instanceof Promise ? await before(deadline, taken) : taken;
+        const { lines, sign } = headOf(operation, keys, timestamp(atMs));
+        const observe = clock.startRequest();
+        const answer = await connections.post(`${lines}${sign(body)}`, body, deadline);
+        const { date } = answer.headers;
+        observe(date);
+        if (clock.now() === null && date !== undefined) doubtfulOffsetMs = Date.parse(date) - Date.now() || 0;
+        try {
+          return readAnswer(answer);
+        } catch (error) {
+          // DynamoDB has executed nothing if it refused the request for its keys, or for the time of its signature.
+          const name = error instanceof Error ? error.name : '';
+          const storeMs = Date.parse(date ?? '');
+          if (EXPIRED.has(name)) {
+            credentials.refuse(keys);
+            if (hasNewKeys) throw error;
+            hasNewKeys = true;
+          } else if (name === BAD_SIGNATURE && Math.abs(storeMs - atMs) > STALE_MS && !isSignedAgain) {
+            // At the store's time the keys may have expired, too.
+            [atMs, isSignedAgain] = [storeMs, true];
+          } else throw error;
+        }
       }
     },
     storeTimeMs: () => clock.now(),
@@ -126,7 +147,8 @@ function cacheHeads({ host, pathname: path }: URL, signer: Signer): HeadOf {
 /** Names and values alternate, in the order of the names' characters, as the signature requires. */
 function signedHeaders(operation: Operation, host: string, atTime: string, { sessionToken }: AwsCredentials): string[] {
   const headers = ['content-type', CONTENT_TYPE, 'host', host, 'x-amz-date', atTime];
-  if (sessionToken !== undefined) headers.push('x-amz-security-token', sessionToken);
+  // Servers leave out blanks around a value, and the signature must be of what is left.
+  if (sessionToken !== undefined) headers.push('x-amz-security-token', sessionToken.trim());
   headers.push('x-amz-target', `DynamoDB_20120810.${operation}`);
   return headers;
 }
@@ -171,7 +193,7 @@ function parseObject(status: number, text: string): Fields {
   try {
     parsed = parseOutput(text);
   } catch (cause) {
-    throw notOfStore(status, cause instanceof Error ? cause.message : String(cause), cause);
+    throw notOfStore(status, reasonOf(cause), cause);
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw notOfStore(status, 'it is not a JSON object');

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, type LookupFunction } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { stopTimers } from '../../../../../tests/support/models/hand-time.js';
+import { stopTimers, until } from '../../../../../tests/support/models/hand-time.js';
 import { deadlineIn } from '../../../../machine-time.js';
 import { failureOf } from '../failures.js';
 import type { Transport } from '../transport.js';
@@ -30,6 +31,8 @@ let proxy: Server;
 let proxyUrl: string;
 let asked: { readonly target: string | undefined; readonly authorization: string | undefined }[];
 let tunnelStatus: number;
+/** The open connections of tunnels that the proxy does not make. */
+const waiting = new Set<Duplex>();
 const transports: Transport[] = [];
 
 beforeEach(async () => {
@@ -47,6 +50,7 @@ beforeEach(async () => {
     note(request);
     socket.on('error', () => {});
     if (tunnelStatus === 0) return void socket.destroy();
+    if (tunnelStatus === 1) return held(socket);
     if (tunnelStatus !== 200) return void socket.end(`HTTP/1.1 ${tunnelStatus} No\r\n\r\n`);
     const upstream = connect(storePort, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -67,6 +71,12 @@ async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
+}
+
+function held(socket: Duplex): void {
+  waiting.add(socket.resume());
+  // The server's half stays open until it is ended.
+  socket.on('end', () => void socket.end()).on('close', () => waiting.delete(socket));
 }
 
 function note({ url: target, headers }: IncomingMessage): void {
@@ -128,6 +138,13 @@ test('requests to an https endpoint share one tunnel through the proxy, which ge
   expect(asked).toEqual([{ target: `dynamodb.test:${storePort}`, authorization }]);
 });
 
+test('a tunnel to an IPv6 address has the address in brackets, without which its end would be taken for the port', async () => {
+  const transport = transportTo(`https://[2001:db8::1]:${storePort}`, { HTTPS_PROXY: proxyUrl });
+  // The certificate is of another host.
+  expect(await failureBy(transport)).toMatchObject({ kind: 'fatal' });
+  expect(asked).toEqual([{ target: `[2001:db8::1]:${storePort}` }]);
+});
+
 test('requests to an http endpoint are forwarded by the proxy', async () => {
   const transport = transportTo('http://dynamodb.test:8000', { HTTP_PROXY: proxyUrl.replace('//', '//ann:secret@') });
   expect(await get(transport)).toMatchObject(found);
@@ -164,4 +181,31 @@ test('a proxy that closes the connection instead of making a tunnel leaves the s
   tunnelStatus = 0;
   const transport = transportTo(`https://dynamodb.test:${storePort}`, { HTTPS_PROXY: proxyUrl });
   expect(await failureBy(transport)).toMatchObject({ kind: 'unreached', error: { kind: 'connection' } });
+});
+
+test('a request to a proxy that does not answer ends at the deadline of its request, which was not sent', async () => {
+  using time = stopTimers();
+  tunnelStatus = 1;
+  const transport = transportTo(`https://dynamodb.test:${storePort}`, { HTTPS_PROXY: proxyUrl });
+  const failing = Array.from({ length: 3 }, async () =>
+    failureOf(
+      await transport.send('GetItem', GET, deadlineIn(200)).catch((error: unknown) => error),
+      'GetItem',
+      'table',
+    ),
+  );
+  await until(() => waiting.size === 3);
+  time.pass(200);
+  for (const failure of failing) expect(await failure).toMatchObject({ kind: 'lost', unsent: true });
+  await until(() => waiting.size === 0);
+});
+
+test('closing a transport ends the requests to a proxy that does not answer', async () => {
+  tunnelStatus = 1;
+  const transport = transportTo(`https://dynamodb.test:${storePort}`, { HTTPS_PROXY: proxyUrl });
+  const failing = failureBy(transport);
+  await until(() => waiting.size === 1);
+  transport.close();
+  expect(await failing).toMatchObject({ kind: 'lost', unsent: true });
+  await until(() => waiting.size === 0);
 });

@@ -39,14 +39,29 @@ test.each([
   expect(proxyOf(HTTPS, { ...ENV, no_proxy: exceptions, NO_PROXY: '' }) === null).toBe(isExcepted);
 });
 
-test.each(['socks5://ann:secret@proxy:1080', 'http://ann:secret@:x'])(
-  'the proxy %s is refused, and the message does not contain its password',
-  (given) => {
-    const refuse = () => proxyOf(HTTPS, { HTTPS_PROXY: given });
-    expect(refuse).toThrow('Expected HTTPS_PROXY to be a URL like http://proxy:3128');
-    expect(refuse).not.toThrow('secret');
-  },
-);
+test.each([
+  ['2001:db8::1', true],
+  ['[2001:db8::1]', true],
+  ['[2001:db8::1]:8443', true],
+  ['[2001:db8::1]:443', false],
+  ['2001:db8::2', false],
+  ['2001:db8:', false],
+])('NO_PROXY=%s excepts an IPv6 address: %s', (exceptions, isExcepted) => {
+  const endpoint = new URL('https://[2001:db8::1]:8443');
+  expect(proxyOf(endpoint, { ...ENV, NO_PROXY: exceptions }) === null).toBe(isExcepted);
+});
+
+test.each([
+  'socks5://ann:secret@proxy:1080',
+  'http://ann:secret@:x',
+  'http://ann:secret100%@proxy',
+  'http://ann%zz:secret@proxy',
+  'http://ann:secret%ff@proxy',
+])('the proxy %s is refused, and the message does not contain its password', (given) => {
+  const refuse = () => proxyOf(HTTPS, { HTTPS_PROXY: given });
+  expect(refuse).toThrow('Expected HTTPS_PROXY to be a URL like http://proxy:3128');
+  expect(refuse).not.toThrow('secret');
+});
 
 test('the user and the password of a proxy are decoded', () => {
   expect(proxyAuthorization(new URL('http://proxy'))).toBeUndefined();

@@ -107,6 +107,79 @@ test('a profile has a region and keys, which the client of the SDK reads', async
   rmSync(folder, { recursive: true });
 });
 
+test.each(['region = eu-west-1\nuse_fips_endpoint = true', 'region = fips-eu-west-1'])(
+  'a profile whose region is used and that says %j has FIPS hosts',
+  async (text) => {
+    const folder = profileFolder(`[profile work]\n${text}\n`);
+    vi.stubEnv('AWS_PROFILE', 'work');
+    const { region, endpoint } = await resolveSettings({}, KEYS, WITH_SDK);
+    expect([region, endpoint.host]).toEqual(['eu-west-1', 'dynamodb-fips.eu-west-1.amazonaws.com']);
+    rmSync(folder, { recursive: true });
+  },
+);
+
+test.each([
+  ['use_fips_endpoint = true', 'dynamodb-fips.eu-west-1.amazonaws.com'],
+  ['use_fips_endpoint=true # for audits', 'dynamodb-fips.eu-west-1.amazonaws.com'],
+  ['use_fips_endpoint = false', 'dynamodb.eu-west-1.amazonaws.com'],
+  ['# use_fips_endpoint = true', 'dynamodb.eu-west-1.amazonaws.com'],
+  ['region = us-east-2', 'dynamodb.eu-west-1.amazonaws.com'],
+  ['[profile other]\nuse_fips_endpoint = true', 'dynamodb.eu-west-1.amazonaws.com'],
+])(
+  'the profile %j decides about FIPS hosts, as in the SDK, where the region is given elsewhere',
+  async (text, host) => {
+    const folder = profileFolder(`[profile work]\n${text}\n`);
+    vi.stubEnv('AWS_PROFILE', 'work');
+    // A profile without keys: those of the environment are of the default profile.
+    const keys = { providers: async () => ({ fromNodeProviderChain: () => missing }), client: WITH_SDK.client };
+    const env = { ...process.env, AWS_REGION: 'eu-west-1' };
+    expect((await resolveSettings({}, env, keys)).endpoint.host).toBe(host);
+    expect(await hostOfSdk()).toBe(host);
+    rmSync(folder, { recursive: true });
+  },
+);
+
+/** The host that the SDK sends to. */
+async function hostOfSdk(): Promise<string> {
+  const { DynamoDBClient, ListTablesCommand } = await import('@aws-sdk/client-dynamodb');
+  let host = '';
+  const requestHandler = {
+    handle: async (request: { readonly hostname: string }) => {
+      host = request.hostname;
+      return Promise.reject(new Error('not sent'));
+    },
+  };
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+  const client = new DynamoDBClient({ region: 'eu-west-1', credentials, maxAttempts: 1, requestHandler });
+  await client.send(new ListTablesCommand({})).catch(() => {});
+  return host;
+}
+
+test('the profile is not asked about FIPS hosts where the environment decides, or the engine is on this machine', async () => {
+  const folder = profileFolder('[default]\nuse_fips_endpoint = true\n');
+  const env = { ...process.env, ...KEYS, AWS_REGION: 'eu-west-1' };
+  const { endpoint } = await resolveSettings({}, { ...env, AWS_USE_FIPS_ENDPOINT: 'false' }, NONE);
+  expect(endpoint.host).toBe('dynamodb.eu-west-1.amazonaws.com');
+  expect((await resolveSettings({ region: 'fips-eu-west-1' }, env, NONE)).endpoint.host).toContain('fips');
+  await resolveSettings({ endpoint: 'http://127.0.0.1:8000' }, env, NONE);
+  rmSync(folder, { recursive: true });
+});
+
+test('a profile with FIPS hosts is refused together with an endpoint, and where nothing can read it', async () => {
+  const folder = profileFolder('[default]\nuse_fips_endpoint = true\n');
+  const env = { ...process.env, ...KEYS, AWS_REGION: 'eu-west-1' };
+  await expect(resolveSettings({ endpoint: 'http://dynamodb.internal' }, env, WITH_SDK)).rejects.toMatchObject({
+    code: 'input.invalid',
+    message:
+      'use_fips_endpoint of the AWS profile is true, which cannot be combined with the endpoint http://dynamodb.internal',
+  });
+  await expect(resolveSettings({}, env, NONE)).rejects.toMatchObject({
+    code: 'infrastructure.missing-peer',
+    message: expect.stringContaining('Set AWS_USE_FIPS_ENDPOINT to true or false') as string,
+  });
+  rmSync(folder, { recursive: true });
+});
+
 test('the package of the providers is preferred to the client, and is told the region and what was refused', async () => {
   const told: unknown[] = [];
   const providers: ProvidersModule = {

@@ -1,7 +1,7 @@
-import { type Environment, isLoopback, loopbackDefaults } from '../loopback.js';
+import { type Environment, isLoopbackEndpoint, loopbackDefaults } from '../loopback.js';
 import type { AwsCredentials, FetchCredentials } from './sign.js';
-import { givenEndpoint, resolveEndpoint } from './endpoint.js';
-import { loadProviderChain, readProfileRegion, type SettingsPackages } from './provider-chain.js';
+import { givenEndpoint, isFipsDecided, parseRegion, resolveEndpoint } from './endpoint.js';
+import { loadProviderChain, readProfileFips, readProfileRegion, type SettingsPackages } from './provider-chain.js';
 import { proxyOf } from './proxy.js';
 
 export interface GivenSettings {
@@ -18,7 +18,7 @@ export interface LeanSettings {
 
 /**
  * What the caller gave, completed from the environment. The AWS SDK is loaded only if the environment has no region or
- * no keys. Nothing is requested over the network.
+ * no keys, or if a profile may ask for FIPS hosts. Nothing is requested over the network.
  */
 export async function resolveSettings(
   given: GivenSettings,
@@ -26,16 +26,16 @@ export async function resolveSettings(
   packages: SettingsPackages,
 ): Promise<LeanSettings> {
   const address = givenEndpoint(given.endpoint, env);
+  // Engines on this machine know no profiles.
+  const isLocal = isLoopbackEndpoint(address);
   const local = loopbackDefaults({ region: given.region, endpoint: address }, env);
-  const region =
-    given.region ||
-    env['AWS_REGION'] ||
-    env['AWS_DEFAULT_REGION'] ||
-    local.region ||
-    (await readProfileRegion(packages));
-  const endpoint = resolveEndpoint(region, address, env);
-  // A profile takes precedence over keys of the environment, as in the SDK. Engines on this machine know no profiles.
-  const prefersProfile = Boolean(env['AWS_PROFILE']) && !isLoopback(endpoint.hostname);
+  const known = given.region || env['AWS_REGION'] || env['AWS_DEFAULT_REGION'] || local.region;
+  const name = known || (await readProfileRegion(packages));
+  const isFipsOpen = Boolean(known) && !isLocal && !isFipsDecided(name, env);
+  const endpoint = resolveEndpoint(name, address, env, isFipsOpen && (await readProfileFips(packages, name, env)));
+  const { region } = parseRegion(name);
+  // A profile takes precedence over keys of the environment, as in the SDK.
+  const prefersProfile = Boolean(env['AWS_PROFILE']) && !isLocal;
   const read = (): AwsCredentials | null => local.credentials ?? (prefersProfile ? null : environmentCredentials(env));
   const chain = async (): Promise<FetchCredentials> => loadProviderChain(packages, region);
   return { region, endpoint, proxy: proxyOf(endpoint, env), fetchCredentials: await preferEnvironment(read, chain) };

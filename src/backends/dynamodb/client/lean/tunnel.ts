@@ -14,11 +14,11 @@ export interface Tunnel {
   readonly onSocket: (socket: Socket) => void;
 }
 
-/** Calls `done` once, with a connection through the proxy to the target. */
+/** Calls `done` once, with a connection through the proxy to the target. Returns the request, which can be destroyed before. */
 export function openTunnel(
   { proxy, target, onSocket }: Tunnel,
   done: (error: Error | null, socket?: Socket) => void,
-): void {
+): http.ClientRequest {
   const { request } = proxy.protocol === 'https:' ? https : http;
   const authorization = proxyAuthorization(proxy);
   const asked = request({
@@ -36,16 +36,18 @@ export function openTunnel(
     isDone = true;
   };
   const timer = setTimeout(() => asked.destroy(new Error('no answer')), TUNNEL_MS);
-  asked
-    .on('socket', onSocket)
-    // Whatever went wrong, the store was not asked for anything.
-    .on('error', (error) => end(error.name === 'TimeoutError' ? error : refusal(proxy, `failed: ${error.message}`)))
-    .on('connect', ({ statusCode }, socket) => {
-      if (statusCode === 200) return end(null, socket);
-      socket.destroy();
-      return end(refusal(proxy, `answered with status ${statusCode}`));
-    })
-    .end();
+  return (
+    asked
+      .on('socket', onSocket)
+      // Whatever went wrong, the store was not asked for anything.
+      .on('error', (error) => end(error.name === 'TimeoutError' ? error : refusal(proxy, `failed: ${error.message}`)))
+      .on('connect', ({ statusCode }, socket) => {
+        if (statusCode === 200) return end(null, socket);
+        socket.destroy();
+        return end(refusal(proxy, `answered with status ${statusCode}`));
+      })
+      .end()
+  );
 }
 
 /** The store was not reached, as by a port that refuses the connection. */

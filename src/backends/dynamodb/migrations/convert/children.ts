@@ -3,9 +3,9 @@ import { number, readText, text } from '../../table/attributes.js';
 import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
 import { CHILDREN } from '../../table/records.js';
-import { readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import { REQUEST_MS, readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
-import { withRetries, REQUEST_MS } from '../../schema/retry.js';
+import { withRetries } from '../../schema/retry.js';
 import { scanTable } from '../../schema/scan-table.js';
 
 /** The number of counted parents that are cached. The children of one parent are spread over the whole table. */

@@ -2,12 +2,12 @@ import { readKey } from '../../table/attributes.js';
 import { deadlineIn } from '../../../../machine-time.js';
 import { buildShardKey } from '../../table/keys.js';
 import { readItems } from '../../client/batches.js';
-import type { Table } from '../../client/requests.js';
+import { REQUEST_MS, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 import { buildConversion, buildShardConversion, countOf } from './build-conversions.js';
 import type { Conversion, ConversionContext } from './conversion.js';
 import { type OldRecord, readOldRecord } from '../../schema/old-record.js';
-import { REQUEST_MS, withRetries } from '../../schema/retry.js';
+import { withRetries } from '../../schema/retry.js';
 
 /** One transaction has the new item and the removals. Shards beyond this are converted later, as strays. */
 const MAX_SHARDS = 90;

@@ -1,9 +1,9 @@
 import { BackendUnavailable } from '../../../../core/errors.js';
 import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
-import { sendRepeatable, type Table } from '../../client/requests.js';
+import { REQUEST_MS, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Action } from '../../stores/actions.js';
-import { withRetries, REQUEST_MS } from '../../schema/retry.js';
+import { withRetries } from '../../schema/retry.js';
 
 /** DynamoDB's limits for one transaction. The bytes leave a margin for the encoding. */
 const MAX_ACTIONS = 100;

@@ -3,8 +3,8 @@ import { checkNamespace } from '../../../../core/identifiers.js';
 import { registerNamespace } from '../../schema/create-table.js';
 import { deadlineIn } from '../../../../machine-time.js';
 import { buildNamespaceKey } from '../../table/keys.js';
-import { readItem, type Table } from '../../client/requests.js';
-import { withRetries, REQUEST_MS } from '../../schema/retry.js';
+import { REQUEST_MS, readItem, type Table } from '../../client/requests.js';
+import { withRetries } from '../../schema/retry.js';
 
 /** The namespace of records without one. */
 const DEFAULT = 'default';

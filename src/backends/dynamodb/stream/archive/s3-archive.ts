@@ -1,13 +1,17 @@
 import type * as Sdk from '@aws-sdk/client-s3';
 import { InfrastructureError, ValidationError } from '../../../../core/errors.js';
+import { reasonOf } from '../../../../core/reason-of.js';
 import type { Archive } from './archive.js';
 
 /** Options of `s3Archive`. */
 export interface S3ArchiveOptions {
+  /** The name of the bucket. */
   readonly bucket: string;
   /** The caller's client. It is not closed here. */
   readonly client?: Sdk.S3Client;
+  /** The region of the bucket. Default: that of the SDK. */
   readonly region?: string;
+  /** The URL of S3. Default: that of the region. */
   readonly endpoint?: string;
 }
 
@@ -33,7 +37,7 @@ export function s3Archive({ bucket, client, ...config }: S3ArchiveOptions): Arch
       try {
         await s3.send(new sdk.PutObjectCommand(input));
       } catch (cause) {
-        const reason = cause instanceof Error ? cause.message : String(cause);
+        const reason = reasonOf(cause);
         throw new InfrastructureError('infrastructure.archive', `Cannot archive to ${bucket}: ${reason}`, { cause });
       }
     },

@@ -6,7 +6,7 @@ import { deadlineIn } from '../../../../machine-time.js';
 import { requireOwn } from '../../table/foreign-record.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { decodeNamespace } from '../../table/records.js';
-import { readItem, type Table } from '../../client/requests.js';
+import { REQUEST_MS, readItem, type Table } from '../../client/requests.js';
 import { openTransport } from '../../client/open-transport.js';
 import type { SdkOptions } from '../../client/sdk-transport.js';
 import { openSdkStream, type SdkStreamOptions } from '../worker/sdk-stream.js';
@@ -15,11 +15,15 @@ import { repairUsage } from './repair-usage.js';
 
 /** Options of `rebuildUsage`. */
 export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
+  /** The table's name. */
   readonly table: string;
   /** The name of the namespace. */
   readonly namespace: string;
+  /** The entity whose usage is corrected. */
   readonly entityId: string;
+  /** The resource whose usage is corrected. */
   readonly resource: string;
+  /** The source of time. Default: the system's clock, corrected by the store's time. */
   readonly clock?: Clock;
 }
 
@@ -32,8 +36,6 @@ export interface RebuildReport {
   readonly acquires: number;
   readonly expired: number;
 }
-
-const REQUEST_MS = 10_000;
 
 /**
  * Repairs the usage totals of one entity and resource after changes were lost from the stream. It compares what the

@@ -20,7 +20,7 @@ import { errorOf } from '../../client/failures.js';
 import { decodeCounters, type ShardCounters } from '../../table/items.js';
 import { decodeUsage, USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
 import { readItems } from '../../client/batches.js';
-import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import { REQUEST_MS, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 import { readCheckpoints } from '../worker/checkpoints.js';
 import { type BucketChange, decodeChange } from '../decode.js';
@@ -28,7 +28,6 @@ import { sequenceNumberOf } from '../process-batch.js';
 import type { StreamApi } from '../worker/stream-api.js';
 import { writeUsage } from '../usage/write-usage.js';
 
-const REQUEST_MS = 10_000;
 const MAX_ATTEMPTS = 8;
 /** This many empty pages in a row mark the end of an open shard. */
 const MAX_EMPTY_PAGES = 5;

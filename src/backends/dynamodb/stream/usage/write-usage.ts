@@ -1,5 +1,6 @@
 import type { NamespaceRecord } from '../../../../backend.js';
 import { USAGE_WINDOWS } from '../../../../core/usage/usage.js';
+import { reasonOf } from '../../../../core/reason-of.js';
 import { type Deadline, deadlineIn } from '../../../../machine-time.js';
 import { buildAddUsage } from '../../expressions/add-usage.js';
 import { errorOf, isRefusedForEver } from '../../client/failures.js';
@@ -61,7 +62,7 @@ export async function addUsageOf(
 export function poisonOf({ sum, parts, error }: RefusedUsage): Poison {
   const { ns, entityId, resource, window, startMs } = sum;
   const record = `the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} (${ns})`;
-  const cause = error instanceof Error ? error.message : String(error);
+  const cause = reasonOf(error);
   const changes = parts.length === 1 ? '1 change is' : `${parts.length} changes are`;
   return {
     kind: 'poison',

@@ -4,7 +4,7 @@ import { buildWorkerKey, keyItem, WORKER_SHARD_PREFIX } from '../../table/keys.j
 import { number, readKey, readNumber, readText, text } from '../../table/attributes.js';
 import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf } from '../../client/failures.js';
-import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import { REQUEST_MS, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 
 /** How far one shard of a stream was read, and which worker reads it. */
@@ -19,7 +19,6 @@ export interface Checkpoint {
   readonly untilMs: EpochMs;
 }
 
-const REQUEST_MS = 10_000;
 const SECOND_MS = 1_000;
 /** A stream keeps its records for a day, so older checkpoints are not needed. */
 const KEEP_SEC = 30 * 86_400;

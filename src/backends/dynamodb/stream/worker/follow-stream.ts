@@ -6,12 +6,12 @@ import { Lane, type LaneTools } from './lane.js';
 import { type BatchTools, processBatch } from '../process-batch.js';
 import { assignShards } from './assign-shards.js';
 import { SplitAhead } from '../split-ahead.js';
-import type { StreamApi } from './stream-api.js';
+import { type StreamApi, streamDisabled } from './stream-api.js';
 import { intervalsOf, type WorkerOptions } from './worker-options.js';
 import { ProgressCount } from './worker-progress.js';
 import { poisonOf } from '../usage/write-usage.js';
 
-/** Follows an open stream until the signal aborts, beside the work that runs `alongside`. */
+/** Follows an open stream until the signal aborts, beside the work that runs `alongside`. Rejects at the end of a disabled stream. */
 export async function followStream(
   table: Table,
   stream: StreamApi,
@@ -81,6 +81,7 @@ async function followShards(
   const lanes = new Map<string, Promise<void>>();
   // Aborted when a lane ends: its shard may have children.
   let wake = new AbortController();
+  let isOver = false;
 
   const discover = async (): Promise<void> => {
     const [shards, known] = await Promise.all([stream.listShards(), checkpoints.readAll()]);
@@ -96,6 +97,7 @@ async function followShards(
       if (checkpoint !== null) open(new Lane(tools, checkpoint));
     }
     progress.discovered();
+    isOver = stream.isDisabled?.() === true && shards.every(({ id }) => known.get(id)?.done === true);
   };
   const open = (lane: Lane): void => {
     progress.opened(lane.shardId);
@@ -115,6 +117,7 @@ async function followShards(
       wake = new AbortController();
       discoverAtMs = clock.now() + discoverMs;
       await discover().catch((error: unknown) => onError(error, 'looking for shards'));
+      if (isOver) break;
     }
     if (clock.now() >= reportAtMs) {
       reportAtMs = clock.now() + progressMs;
@@ -125,4 +128,5 @@ async function followShards(
   }
   await Promise.all(lanes.values());
   options.onProgress?.(progress.report(clock.now()));
+  if (isOver) throw streamDisabled(table.name, stream.label);
 }

@@ -47,6 +47,16 @@ describe('the stream of a table', () => {
     expect(asked).toEqual([{ StreamArn: ARN }, { StreamArn: ARN, ExclusiveStartShardId: 'a' }]);
   });
 
+  test.each([
+    ['ENABLED', false],
+    ['DISABLING', false],
+    ['DISABLED', true],
+  ])('a stream with the status %s was disabled: %s', async (StreamStatus, isDisabled) => {
+    const { stream } = await streamOf({ StreamDescription: { StreamStatus, Shards: [] } });
+    await stream.listShards();
+    expect(stream.isDisabled?.()).toBe(isDisabled);
+  });
+
   test('the stream is read from its oldest record, or after a given one', async () => {
     const { stream, asked } = await streamOf({ ShardIterator: 'i' }, { ShardIterator: 'j' });
     expect([await stream.locate('a', null), await stream.locate('a', '17')]).toEqual(['i', 'j']);

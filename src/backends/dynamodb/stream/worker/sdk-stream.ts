@@ -4,7 +4,7 @@ import { deadlineIn } from '../../../../machine-time.js';
 import { errorOf, failureOf } from '../../client/failures.js';
 import { loopbackDefaults } from '../../client/loopback.js';
 import { LostAnswer } from '../../client/lost-answer.js';
-import { sendRead, type Table } from '../../client/requests.js';
+import { REQUEST_MS, sendRead, type Table } from '../../client/requests.js';
 import { parseStreamLabel } from '../decode.js';
 import { type StreamApi, type StreamShard, streamTrimmed } from './stream-api.js';
 
@@ -15,7 +15,6 @@ export interface SdkStreamOptions {
   readonly endpoint?: string;
 }
 
-const REQUEST_MS = 10_000;
 const MAX_RECORDS = 1_000;
 const VIEW = 'NEW_AND_OLD_IMAGES';
 
@@ -46,6 +45,7 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
     }
   };
 
+  let isDisabled = false;
   const listShards = async (): Promise<readonly StreamShard[]> => {
     const shards: StreamShard[] = [];
     for (let after: string | undefined; ;) {
@@ -58,6 +58,7 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
       for (const { ShardId: id = '', ParentShardId } of output?.StreamDescription?.Shards ?? []) {
         shards.push({ id, parentId: ParentShardId ?? null });
       }
+      isDisabled = output?.StreamDescription?.StreamStatus === 'DISABLED';
       after = output?.StreamDescription?.LastEvaluatedShardId;
       if (after === undefined) return shards;
     }
@@ -66,6 +67,7 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
   return {
     label: parseStreamLabel(streamArn),
     listShards,
+    isDisabled: () => isDisabled,
     async locate(shardId, afterSequence) {
       const start: { ShardIteratorType: Sdk.ShardIteratorType; SequenceNumber?: string } =
         afterSequence === null

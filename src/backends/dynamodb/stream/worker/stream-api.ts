@@ -19,6 +19,8 @@ export interface StreamApi {
   readonly label: string;
   /** Every shard that has records, or will have some. */
   listShards(): Promise<readonly StreamShard[]>;
+  /** Whether the stream was disabled when its shards were last listed: it gets no more changes, also if another is enabled. */
+  isDisabled?(): boolean;
   /**
    * The iterator after a record, or at the oldest one. Rejects with `infrastructure.stream-trimmed` if that record was
    * removed.
@@ -37,5 +39,12 @@ export function streamTrimmed(table: string, cause?: unknown): InfrastructureErr
     'infrastructure.stream-trimmed',
     `The stream of table ${table} was not read for a day or more: DynamoDB has removed changes that are not counted`,
     { cause },
+  );
+}
+
+export function streamDisabled(table: string, label: string): InfrastructureError {
+  return new InfrastructureError(
+    'infrastructure.stream-missing',
+    `The stream ${label} of table ${table} was disabled, and is read to its end. Enable a stream, and start the worker again`,
   );
 }

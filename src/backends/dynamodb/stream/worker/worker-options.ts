@@ -21,26 +21,27 @@ export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   readonly archive?: Archive;
   /** Once aborted, the work in progress is finished, and the worker releases its shards. */
   readonly signal?: AbortSignal;
-  /** Unless given: the system's clock, corrected by the store's time. */
+  /** The source of time. Default: the system's clock, corrected by the store's time. */
   readonly clock?: Clock;
   /** The unique name of this worker. Default: a random name. */
   readonly owner?: string;
   /**
-   * How long a worker keeps its shards without renewing. At least 1 000. Default: 30 000. It renews three times
+   * How long a worker keeps its shards without renewing. At least 1,000. Default: 30,000. It renews three times
    * as often, and each renewal is a change in the stream that it reads.
    */
   readonly leaseMs?: number;
   /** The pause at the end of a shard before the next read. Default: 500. */
   readonly pollMs?: number;
-  /** How often it looks for shards. Default: 10 000. */
+  /** How often it looks for shards. Default: 10,000. */
   readonly discoverMs?: number;
   /**
    * The shortest interval between writes of daily and monthly usage; hourly usage is written with each batch. Default:
-   * 60 000.
+   * 60,000.
    */
   readonly rollupMs?: number;
-  /** How often progress is reported. Default: 5 000. */
+  /** How often progress is reported. Default: 5,000. */
   readonly progressMs?: number;
+  /** Called with the progress of this worker. */
   readonly onProgress?: (progress: WorkerProgress) => void;
   /** Called for skipped records: they cannot be decoded, or DynamoDB permanently refuses to count them. */
   readonly onPoison?: (poison: Poison) => void;

@@ -13,7 +13,7 @@ const OPEN_MS = 10_000;
 /**
  * Follows a table's stream until the signal aborts: counts usage, archives audit records that expire, splits busy
  * buckets. Any number of workers may run: they share the shards of the stream and count nothing twice. Rejects if the
- * table or its stream cannot be opened; later failures are reported and retried.
+ * table or its stream cannot be opened, or if the stream is disabled later; other failures are reported and retried.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
   checkOptions(options);

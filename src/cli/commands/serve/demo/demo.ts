@@ -2,7 +2,8 @@ import { mkdirSync } from 'node:fs';
 import type { Decision } from '../../../../limiter/acquire/decision.js';
 import type { RateLimiter } from '../../../../limiter/rate-limiter.js';
 import type { Terminal } from '../../../terminal/terminal.js';
-import { CLIENTS, prepareDemo, startFleet } from './fleet.js';
+import { CLIENTS, startFleet } from './fleet.js';
+export { prepareDemo } from './fleet.js';
 import { countLines, type DemoState, drawScreen } from './screen.js';
 
 const FOLDER = '.headgate';
@@ -13,39 +14,51 @@ export function demoStore(): string {
   return `file:${FOLDER}/demo.db`;
 }
 
-/** Lines that can be pasted into another terminal while the demo runs. */
-export function demoCommands(url: string): readonly string[] {
+/** Lines that can be pasted into another terminal while the demo runs. `header`: an option of curl with a token, or empty. */
+export function demoCommands(url: string, header: string): readonly string[] {
   const ask = '{"entityId":"acme/web","resource":"gpt-4","consume":{"rpm":1,"tpm":500}}';
   return [
-    `curl -s ${url}/v1/acquire -H 'content-type: application/json' -d '${ask}'`,
-    `curl -s '${url}/v1/status?entityId=acme/batch&resource=gpt-4'`,
-    `curl -s '${url}/v1/usage?resource=gpt-4&window=hourly'`,
+    `curl -s ${url}/v1/acquire${header} -H 'content-type: application/json' -d '${ask}'`,
+    `curl -s '${url}/v1/status?entityId=acme/batch&resource=gpt-4'${header}`,
+    `curl -s '${url}/v1/usage?resource=gpt-4&window=hourly'${header}`,
   ];
 }
 
 const REDRAW_MS = 500;
 const LINES_EVERY_MS = 5_000;
 
-/** Runs the simulated fleet until `signal` aborts, and shows it: redrawn at a terminal, else as lines. */
-export async function runDemo(limiter: RateLimiter, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  await prepareDemo(limiter);
+/**
+ * Runs the simulated fleet until `signal` aborts, and shows it: redrawn at a terminal, else as lines. `isSilent`: not at all,
+ * because a program reads the output.
+ */
+export async function runDemo(
+  limiter: RateLimiter,
+  terminal: Pick<Terminal, 'out' | 'style'>,
+  signal: AbortSignal,
+  isSilent: boolean,
+): Promise<void> {
   const tally = new Tally();
   const fleet = startFleet(limiter, ({ entityId }, decision) => tally.count(entityId, decision));
-  const { width } = terminal.style;
-  const isLive = width !== undefined;
-  let drawnLines = 0;
+  let drawn = '';
   const draw = async (): Promise<void> => {
-    const text = drawScreen(await tally.read(limiter), terminal.style);
-    // Moves the cursor to the first line of the last drawing, and clears from there.
-    const back = isLive && drawnLines > 0 ? `\u001B[${drawnLines}A\u001B[J` : '';
-    drawnLines = isLive ? countLines(text, width) : 0;
-    terminal.out(`${back}${text}\n`);
+    const state = await tally.read(limiter);
+    // The width of now: the terminal breaks the lines of the last drawing anew when its window changes.
+    const { style } = terminal;
+    const text = drawScreen(state, style);
+    terminal.out(`${style.width === undefined ? '' : eraseLines(drawn, style.width)}${text}\n`);
+    drawn = text;
   };
-  await draw();
-  const timer = setInterval(() => void draw().catch(() => {}), isLive ? REDRAW_MS : LINES_EVERY_MS);
+  const everyMs = terminal.style.width === undefined ? LINES_EVERY_MS : REDRAW_MS;
+  if (!isSilent) await draw();
+  const timer = isSilent ? undefined : setInterval(() => void draw().catch(() => {}), everyMs);
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   clearInterval(timer);
   await fleet.stop();
+}
+
+/** Moves the cursor to the first line of the last drawing, and clears from there. */
+function eraseLines(drawn: string, width: number): string {
+  return drawn === '' ? '' : `\u001B[${countLines(drawn, width)}A\u001B[J`;
 }
 
 /** Counts decisions by client. */

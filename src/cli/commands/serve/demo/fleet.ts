@@ -13,27 +13,38 @@ interface Client {
   readonly holdMs: number;
 }
 
-/** Three users of one project. `batch` asks for more than its limit allows, so that its denials are seen. */
+/**
+ * Three users of one project, each with another kind of denial: `web` holds its slots for long, `mobile` asks about as often as
+ * its limit allows, and `batch` asks five times as often.
+ */
 export const CLIENTS: readonly Client[] = [
-  { entityId: 'acme/web', resource: 'gpt-4', everyMs: 220, tokens: 400, holdMs: 600 },
-  { entityId: 'acme/mobile', resource: 'gpt-4', everyMs: 350, tokens: 250, holdMs: 400 },
-  { entityId: 'acme/batch', resource: 'gpt-4', everyMs: 90, tokens: 900, holdMs: 900 },
+  { entityId: 'acme/web', resource: 'gpt-4', everyMs: 700, tokens: 400, holdMs: 1_600 },
+  { entityId: 'acme/mobile', resource: 'gpt-4', everyMs: 480, tokens: 250, holdMs: 400 },
+  { entityId: 'acme/batch', resource: 'gpt-4', everyMs: 100, tokens: 700, holdMs: 150 },
 ];
 
 const PROJECT = 'acme';
 
-/** Writes the entities and limits of the demo. Repeating it changes nothing. */
-export async function prepareDemo(limiter: RateLimiter): Promise<void> {
+/**
+ * Writes the entities and limits of the demo. Repeating it changes nothing. `isOwn`: the store belongs to the demo. Any other
+ * keeps the limits that it has.
+ */
+export async function prepareDemo(limiter: RateLimiter, isOwn: boolean): Promise<void> {
   await createIfMissing(limiter, { id: PROJECT, name: 'Acme, the project that pays' });
   for (const { entityId } of CLIENTS) {
     await createIfMissing(limiter, { id: entityId, parentId: PROJECT, cascade: true });
   }
-  await limiter.config.setResource('gpt-4', {
-    limits: [Limit.perMinute('rpm', 300), Limit.perMinute('tpm', 90_000), Limit.concurrent('slots', 3)],
-  });
-  await limiter.config.setEntity(PROJECT, 'gpt-4', {
-    limits: [Limit.perMinute('rpm', 600), Limit.perMinute('tpm', 150_000)],
-  });
+  const ofClient = [
+    Limit.perMinute('rpm', 120, { burst: 30 }),
+    Limit.perMinute('tpm', 90_000, { burst: 30_000 }),
+    Limit.concurrent('slots', 3),
+  ];
+  const ofProject = [Limit.perMinute('rpm', 330, { burst: 60 }), Limit.perMinute('tpm', 160_000, { burst: 60_000 })];
+  const { config } = limiter;
+  if (isOwn || (await config.get({ resource: 'gpt-4' })) === null)
+    await config.setResource('gpt-4', { limits: ofClient });
+  const project = { entityId: PROJECT, resource: 'gpt-4' };
+  if (isOwn || (await config.get(project)) === null) await config.setEntity(PROJECT, 'gpt-4', { limits: ofProject });
 }
 
 async function createIfMissing(limiter: RateLimiter, entity: Parameters<RateLimiter['entities']['create']>[0]) {

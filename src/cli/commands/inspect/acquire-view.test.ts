@@ -1,6 +1,6 @@
 import pc from 'picocolors';
 import { expect, test } from 'vitest';
-import { renderAcquire } from './acquire.js';
+import { renderAcquire } from './acquire-view.js';
 import type { AcquireShape } from './acquire-shapes.js';
 
 const PLAIN = pc.createColors(false);
