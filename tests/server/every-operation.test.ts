@@ -10,7 +10,10 @@ import { requestServer } from '../support/server/request-server.js';
 const RESOURCES = ['gpt-4', 'gpt-5'];
 const ALL = { limit: 1_000 };
 
-/** All that the API shows of a namespace. Balances change with time, so that counters stand for them. */
+/**
+ * All that the API shows of a namespace. Balances change with time, so that counters stand for them. A pause that ends leaves
+ * the exported file, so that the list of entities, which shows its end, stands for it.
+ */
 async function contentsOf(limiter: RateLimiter): Promise<unknown> {
   const [entities, levels, audit, leases, marks] = await Promise.all([
     limiter.entities.list(ALL),
@@ -28,7 +31,7 @@ async function contentsOf(limiter: RateLimiter): Promise<unknown> {
     levels.items.map((entry) => ({ ...entry, limits: entry.limits.map(String) })),
     audit.items,
     leases.items,
-    marks,
+    JSON.stringify(marks, (field, value: unknown) => (field === 'paused' ? undefined : value)),
     usage.map(({ items }) => items),
     buckets.flatMap(({ items }) =>
       items.map(({ limits, ...bucket }) => ({

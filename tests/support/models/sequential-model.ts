@@ -58,6 +58,8 @@ export class SequentialModel {
     this.#reclaim(reclaimed);
     const answers = new Map<Entry, Answer>();
     const asks = now.filter((entry) => entry.kind === 'ask');
+    const byReserve = (one: AskEntry, other: AskEntry): number =>
+      this.#largestReserve(one) - this.#largestReserve(other);
     for (const entry of asks.toSorted(byReserve).toSorted(byCut)) {
       answers.set(entry, this.#ask(withTaken(entry, results[entries.indexOf(entry)] ?? null)));
     }
@@ -122,6 +124,12 @@ export class SequentialModel {
       ({ name, milli }) =>
         milli > 0 && this.#kindOf(name) === 'concurrent' && !held.some((amount) => amount.name === name),
     );
+  }
+
+  /** A limit that the bucket lacks is not asked for, and reserves nothing. */
+  #largestReserve({ level }: AskEntry): number {
+    const known = level.asks.filter(({ name }) => this.tokens.has(name));
+    return Math.max(0, ...known.map(({ reserve }) => reserve ?? 0));
   }
 
   /** What must stay: a share of the capacity, in whole slots where the limit has slots. Divided over the shards. */
@@ -258,9 +266,4 @@ function withTaken(entry: AskEntry, result: EntryResult | null): AskEntry {
 function byCut(one: AskEntry, other: AskEntry): number {
   const mayBeCut = ({ level }: AskEntry): number => Number(level.asks.some(({ atMost }) => atMost === true));
   return mayBeCut(one) - mayBeCut(other);
-}
-
-function byReserve(one: AskEntry, other: AskEntry): number {
-  const largest = ({ level }: AskEntry): number => Math.max(0, ...level.asks.map(({ reserve }) => reserve ?? 0));
-  return largest(one) - largest(other);
 }

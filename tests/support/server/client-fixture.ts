@@ -25,7 +25,8 @@ export async function openClientFixture(clock: FakeClock, asks: Asks): Promise<F
 
 /** A limiter that decides through a client of its own server, without a socket. The rest of it prepares or checks a case. */
 function behindClient(limiter: RateLimiter, namespace: string, asks: Asks): RateLimiter {
-  const server = createServer(limiter, { namespace });
+  // Cases on a fake clock wait for hours, and the default bound of a server is minutes.
+  const server = createServer(limiter, { namespace, maxWaitMs: 86_400_000 });
   const fetching: typeof fetch = (input, init) => server.fetch(new Request(input, init));
   const client = new HeadgateClient('http://headgate.test', { fetch: fetching });
   const asked = (request: RemoteRequest): RemoteRequest =>
