@@ -234,6 +234,21 @@ describe('mistakes in a limits file', () => {
     expect(() => parse(text)).toThrow('expected aliases for at most 100000 values');
   });
 
+  test.each([
+    ['lists', '[', ']', 1],
+    ['lists of single pairs', '[p: ', ']', 2],
+    ['objects', '{p: ', '}', 1],
+  ])('%s of 100 levels are read, and read again as printed; one more level is refused', (_, open, close, levels) => {
+    const nested = (total: number): string => {
+      // The file, its entities, the entity and its metadata are four levels.
+      const count = (total - 4) / levels;
+      return `${HEAD}entities: {a: {metadata: {x: ${open.repeat(count)}1${close.repeat(count)}}}}\n`;
+    };
+    const data = parse(nested(100)) as Parameters<typeof printManifest>[0];
+    expect(parse(printManifest(data))).toEqual(data);
+    expect(() => parse(nested(100 + levels))).toThrow('expected at most 100 levels of nesting, got more');
+  });
+
   test('an error of the store gets its place in the file', () => {
     const file = parseManifestFile(new TextEncoder().encode(`${HEAD}entities:\n  a: {parent: b}\n`), 'limits.yaml');
     const explained = file.explain(new ValidationError('entities.a.parent', 'somewhere', 'b', 2));

@@ -85,8 +85,8 @@ function* tokensOf(text: string, lines: LineCounter, placeAt: PlaceAt) {
   lines.addNewLine(0);
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme);
-    // The first entry is the document.
-    if (parser.stack.length > MAX_LEVELS + 1) throw new YamlError(TOO_DEEP, placeAt(parser.offset));
+    // The first entry is the document, and the last one may be a scalar. The reader counts exactly.
+    if (parser.stack.length > MAX_LEVELS + 2) throw new YamlError(TOO_DEEP, placeAt(parser.offset));
   }
   yield* parser.end();
 }
@@ -122,7 +122,7 @@ class Reader {
     const isBelow = (isMap(value) || isSeq(value)) && value.flow !== true;
     if (!this.#isRepeating) this.#places.set(path, { key: keyAt, value: isBelow ? (keyAt ?? valueAt) : valueAt });
     if (value === null || value === undefined) return null;
-    if (level > MAX_LEVELS) this.#fail(path, TOO_DEEP, valueAt);
+    if (level >= MAX_LEVELS && (isMap(value) || isSeq(value))) this.#fail(path, TOO_DEEP, valueAt);
     this.#count(path, valueAt);
     if (isAlias(value)) return this.#readAlias(value.source, path, level, valueAt);
     if (value.anchor !== undefined && !this.#isRepeating) this.#anchors.set(value.anchor, value);
