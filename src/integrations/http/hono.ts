@@ -4,6 +4,7 @@ import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
 import { checkTrustedProxies, forwardedAddress } from './client-address.js';
 import { answered, refusalOf, unanswered } from './limit-handler.js';
 import { unlessGone } from './unless-gone.js';
+import { whilePresent } from './while-present.js';
 
 export { ipKey, type IpKeyOptions } from './ip-key.js';
 export type { HttpLimiter, HttpLimitOptions } from './admission.js';
@@ -39,7 +40,7 @@ export function rateLimit(options: HonoLimitOptions): MiddlewareHandler {
       return refusalOf(await handler?.(context, admission.denial), admission);
     }
     try {
-      await next();
+      await whilePresent(signal, admission, next);
       const response = await answered(context.req.raw, context.res, admission);
       if (response === context.res) return undefined;
       // hono merges the headers of an answer that is replaced, unless there is none.

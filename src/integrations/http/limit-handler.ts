@@ -4,6 +4,7 @@ import { checkTrustedProxies, forwardedAddress } from './client-address.js';
 import { endWithBody } from './end-with-body.js';
 import { addFields } from './response-fields.js';
 import { unlessGone } from './unless-gone.js';
+import { whilePresent } from './while-present.js';
 
 export interface FetchLimitOptions<Q extends Request = Request> extends HttpLimitOptions<Q> {
   /**
@@ -34,7 +35,8 @@ export function limitHandler<Q extends Request, A extends readonly unknown[]>(
       return refusalOf(await options.handler?.(request, admission.denial), admission);
     }
     try {
-      return await answered(request, await handler(request, ...rest), admission);
+      const response = await whilePresent(signal, admission, async () => handler(request, ...rest));
+      return await answered(request, response, admission);
     } catch (error) {
       await admission.end(statusThrown(error));
       throw error;

@@ -1,5 +1,7 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Admission, Admitted } from './admission.js';
+import { whenConnectionCloses } from './connection-end.js';
 import { addFields } from './response-fields.js';
 
 /** Calls a function when a response is over, or at once if it is. */
@@ -13,10 +15,14 @@ export function watchEnd(response: ServerResponse): WhenOver {
   let isEnded = isOver(response);
   const waiting: (() => void)[] = [];
   if (!isEnded) {
-    response.once('close', () => {
+    const end = (): void => {
+      if (isEnded) return;
       isEnded = true;
+      forget();
       for (const then of waiting) then();
-    });
+    };
+    const forget = whenConnectionCloses(connectionOf(response), end);
+    response.once('close', end);
   }
   return (then) => {
     if (isEnded) then();
@@ -27,7 +33,14 @@ export function watchEnd(response: ServerResponse): WhenOver {
 /** A response of HTTP/2 has neither `closed` nor `destroyed`: its stream has. */
 export function isOver(response: ServerResponse): boolean {
   const { stream } = response as { readonly stream?: { readonly destroyed?: boolean } };
-  return response.closed || response.destroyed || stream?.destroyed === true;
+  if (response.closed || response.destroyed) return true;
+  return stream?.destroyed === true || connectionOf(response)?.destroyed === true;
+}
+
+/** A response that waits for an earlier one of its connection has no socket: its request has. HTTP/2 tells the end of each stream. */
+function connectionOf(response: ServerResponse): Socket | null {
+  if ('stream' in response) return null;
+  return (response.req as IncomingMessage | undefined)?.socket ?? null;
 }
 
 /** HTTP/2 calls the writing of a stream finished, too, if its client has reset it before the answer. */
