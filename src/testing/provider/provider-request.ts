@@ -25,6 +25,8 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const PROMPT = ['messages', 'input', 'instructions', 'system', 'contents', 'systemInstruction', 'content', 'requests'];
 const GOOGLE = /\/models\/([^/]+):(generateContent|streamGenerateContent|embedContent|batchEmbedContents)$/;
+/** They have no output. */
+const EMBEDDINGS: ReadonlySet<ProviderApi> = new Set(['openai-embeddings', 'google-embeddings']);
 const AZURE = /\/deployments\/([^/]+)\//;
 
 /** The tokens of a text as the provider counts them: its words. */
@@ -43,12 +45,14 @@ export function readProviderRequest(path: string, fields: Fields, callId: string
     model: google?.[1] ?? AZURE.exec(path)?.[1] ?? String(fields['model']),
     stream: google === null ? fields['stream'] === true : google[2] === 'streamGenerateContent',
     inputTokens: PROMPT.reduce((sum, name) => sum + wordsOf(fields[name]), 0),
-    maxOutputTokens: firstNumber(
-      fields['max_completion_tokens'],
-      fields['max_output_tokens'],
-      fields['max_tokens'],
-      config['maxOutputTokens'],
-    ),
+    maxOutputTokens: EMBEDDINGS.has(api)
+      ? 0
+      : firstNumber(
+          fields['max_completion_tokens'],
+          fields['max_output_tokens'],
+          fields['max_tokens'],
+          config['maxOutputTokens'],
+        ),
     includesUsage: objectIn(fields['stream_options'])['include_usage'] === true,
     callId,
   };

@@ -51,6 +51,19 @@ describe('the calls of the simulated provider', () => {
     expect(provider.calls).toMatchObject([{ api: 'openai-chat', inputTokens: 3, outputTokens: 5, end: 'complete' }]);
   });
 
+  test('embeddings have no output, and take only their input from the quota', async () => {
+    await using provider = await startProvider({ quota: { tokensPerSecond: 1, burst: 4 } });
+    const { status } = await post(provider.url, '/v1/embeddings', { model: 'm', input: 'one two three' });
+    const google = await post(provider.url, '/v1beta/models/g:embedContent', {
+      content: { parts: [{ text: 'four' }] },
+    });
+    expect([status, google.status]).toEqual([200, 200]);
+    expect(provider.calls.map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
+      [3, 0],
+      [1, 0],
+    ]);
+  });
+
   test('a stream that its client aborts counts the tokens that were made before', async () => {
     const clock = fakeClock();
     await using provider = await startProvider({ clock, plan: () => ({ outputTokens: 5_000, tokenDelayMs: 10 }) });
