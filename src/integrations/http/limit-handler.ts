@@ -48,8 +48,11 @@ export function limitHandler<Q extends Request, A extends readonly unknown[]>(
  * The answer with our header fields. A lease with slots ends with the body, every other one now. Nobody reads the body of
  * an answer to HEAD: hono and Next.js drop it. No lease lasts as long as a WebSocket: its end is not told.
  */
-export async function answered(request: Request, response: Response, admission: Admitted): Promise<Response> {
-  const { method, signal } = request;
+export async function answered(
+  { method, signal }: Pick<Request, 'method' | 'signal'>,
+  response: Response,
+  admission: Admitted,
+): Promise<Response> {
   const { status } = response;
   if (status === NETWORK_ERROR) {
     await admission.end(null);
