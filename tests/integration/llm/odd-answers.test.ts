@@ -59,6 +59,36 @@ test('a stream whose content type is in capital letters is settled to its usage'
   expect(await consumed()).toEqual({ rpm: 1, tpm: 7, slots: 0 });
 });
 
+describe('characters of several bytes that are divided between chunks', () => {
+  const hello = 'data: {"choices":[{"delta":{"content":"漢字 😀"}}]}\n\n';
+  const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n';
+  const done = 'data: [DONE]\n\n';
+  /** What the caller gets of a stream in chunks of this size, without and with the wish for the usage. */
+  const passedOn = async (bytes: Uint8Array, size: number): Promise<readonly string[]> => {
+    const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+      bytes.slice(at * size, (at + 1) * size),
+    );
+    const headers = { 'content-type': 'text/event-stream' };
+    const { fetch } = await open({ send: async () => new Response(ReadableStream.from(chunks), { headers }) });
+    const [url, init] = callOf('chat', 'http://provider.test', { stream: true });
+    const asking = JSON.stringify({ ...JSON.parse(init.body), stream_options: { include_usage: true } });
+    const texts = [await (await fetch(url, init)).text(), await (await fetch(url, { ...init, body: asking })).text()];
+    await fetch.settled();
+    return texts;
+  };
+
+  test.each([1, 2, 3, 5])('are passed on whole, in chunks of %i bytes', async (size) => {
+    expect(await passedOn(encode(hello + usage + done), size)).toEqual([hello + done, hello + usage + done]);
+    expect(await world.consumed()).toEqual({ rpm: 2, tpm: 14, slots: 0 });
+  });
+
+  test('are not left out where the stream is cut in the middle of one', async () => {
+    const cut = encode(hello).slice(0, hello.indexOf('漢') + 1);
+    const text = `${hello.slice(0, hello.indexOf('漢'))}\ufffd`;
+    expect(await passedOn(cut, 8)).toEqual([text, text]);
+  });
+});
+
 test('an answer keeps the length that its source states, unless the chunk with the usage is left out of it', async () => {
   const chunk = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 } };
   const text = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;

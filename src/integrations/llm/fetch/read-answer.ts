@@ -81,8 +81,10 @@ function stripping(reader: UsageReader): StreamObserver<Uint8Array> {
       return encode(stripper.write(text));
     },
     onDone: () => {
+      // The first bytes of a character that was cut.
+      const rest = stripper.write(decoder.decode());
       reader.end();
-      return encode(stripper.end());
+      return encode(rest + stripper.end());
     },
     hasEnough: () => reader.isFinal,
   };
