@@ -1,10 +1,9 @@
 import type { Context, MiddlewareHandler } from 'hono';
-import type { ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
 import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
 import { checkTrustedProxies, forwardedAddress } from './client-address.js';
+import { leftSignal } from './left-signal.js';
 import { answered, refusalOf, unanswered } from './limit-handler.js';
-import { disconnectSignal, watchEnd } from './node-response.js';
 import { unlessGone } from './unless-gone.js';
 import { whilePresent } from './while-present.js';
 
@@ -31,7 +30,7 @@ export function rateLimit(options: HonoLimitOptions): MiddlewareHandler {
       forwardedAddress(context.req.header('x-forwarded-for'), trustedProxies),
       connectionAddress(context),
     ];
-    const signal = leftSignal(context);
+    const signal = leftSignal(context.req.raw.signal, context.env);
     const admission = await unlessGone(signal, admit(options, { request: context, addresses, signal }));
     if (admission === null) return unanswered();
     if (admission.kind === 'skipped') {
@@ -56,21 +55,8 @@ export function rateLimit(options: HonoLimitOptions): MiddlewareHandler {
   };
 }
 
-/** What @hono/node-server gives of Node. */
-interface NodeBindings {
-  readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
-  readonly outgoing?: ServerResponse;
-}
-
-/** Behind proxies the address is that of the nearest proxy. */
+/** @hono/node-server gives the request of Node. Behind proxies its address is that of the nearest proxy. */
 function connectionAddress({ env }: Context): string | null {
-  const { incoming } = (env ?? {}) as NodeBindings;
+  const { incoming } = (env ?? {}) as { readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } } };
   return incoming?.socket?.remoteAddress ?? null;
-}
-
-/** Aborts when the client leaves. The signal of @hono/node-server does not if the response waits for an earlier one of its connection. */
-function leftSignal({ env, req }: Context): AbortSignal {
-  const { outgoing } = (env ?? {}) as NodeBindings;
-  const { signal } = req.raw;
-  return outgoing === undefined ? signal : AbortSignal.any([signal, disconnectSignal(outgoing, watchEnd(outgoing))]);
 }

@@ -2,6 +2,7 @@ import type { Denied } from '../../limiter/acquire/decision.js';
 import { type Admission, type Admitted, admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
 import { checkTrustedProxies, forwardedAddress } from './client-address.js';
 import { endWithBody } from './end-with-body.js';
+import { leftSignal } from './left-signal.js';
 import { addFields } from './response-fields.js';
 import { unlessGone } from './unless-gone.js';
 import { whilePresent } from './while-present.js';
@@ -27,7 +28,7 @@ export function limitHandler<Q extends Request, A extends readonly unknown[]>(
   checkTrustedProxies(trustedProxies);
   return async (request, ...rest) => {
     const addresses = () => [forwardedAddress(request.headers.get('x-forwarded-for'), trustedProxies)];
-    const { signal } = request;
+    const signal = leftSignal(request.signal, rest[0]);
     const admission = await unlessGone(signal, admit(options, { request, addresses, signal }));
     if (admission === null) return unanswered();
     if (admission.kind === 'skipped') return handler(request, ...rest);
@@ -36,7 +37,7 @@ export function limitHandler<Q extends Request, A extends readonly unknown[]>(
     }
     try {
       const response = await whilePresent(signal, admission, async () => handler(request, ...rest));
-      return await answered(request, response, admission);
+      return await answered({ method: request.method, signal }, response, admission);
     } catch (error) {
       await admission.end(statusThrown(error));
       throw error;

@@ -41,7 +41,7 @@ describe.each(notified.map((framework) => [framework.name, framework] as const))
 });
 
 /** The adapters that see the connection. HTTP/2 tells the end of each stream. */
-const onConnections = frameworks.filter(({ name }) => /^(?:express|koa|fastify|hono) \d$/.test(name));
+const onConnections = frameworks.filter(({ name }) => /^(?:express|koa|fastify|hono) \d$|^fetch handlers$/.test(name));
 
 describe.each(onConnections.map((framework) => [framework.name, framework] as const))('%s', (_, framework) => {
   test.each([

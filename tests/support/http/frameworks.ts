@@ -216,9 +216,9 @@ const fetchHandlers: Framework = {
       const key = proxies > 0 ? {} : { key: () => 'client' };
       handler = forFetch.withRateLimit(handler, { ...key, trustedProxies: proxies, ...optionsFor(options, read) });
     }
-    return serveFetch(async (request) => {
+    return serveFetch(async (request, ...rest) => {
       try {
-        return await handler(request);
+        return await handler(request, ...rest);
       } catch (error) {
         return new globalThis.Response((error as Error).message, { status: 500 });
       }
@@ -226,7 +226,7 @@ const fetchHandlers: Framework = {
   },
 };
 
-async function serveFetch(fetch: (request: globalThis.Request, env?: never) => unknown): Promise<AppServer> {
+async function serveFetch(fetch: (request: globalThis.Request, ...rest: never[]) => unknown): Promise<AppServer> {
   const server = serve({ fetch: fetch as never, hostname: '127.0.0.1', port: 0 });
   await new Promise<void>((resolve) => {
     if (server.listening) resolve();
