@@ -126,6 +126,24 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     expect.unreachable('the config was not read again');
   });
 
+  test.each([
+    ['which lacks the limit', { usd: 5 }],
+    ['of which it asks for 0', { rpd: 0, usd: 5 }],
+    ['whose shadow is short', { tpd: 900, usd: 5 }],
+  ])('an ask that a parent refuses counts nothing at a level %s', async (_, consume) => {
+    const { here, there } = await open([Limit.perDay('rpd', 100), Limit.perDay('tpd', 400, { shadow: true })]);
+    await here.entities.create({ id: 'team' });
+    for (const id of ['user-1', 'user-2']) await here.entities.create({ id, parentId: 'team', cascade: true });
+    await here.config.setEntity('team', 'gpt-4', { limits: [Limit.perDay('rpd', 500), Limit.perDay('usd', 30)] });
+    await here.acquire({ ...USER, consume: { rpd: 1 } });
+    const before = await here.buckets.get(USER);
+    // The first process still expects that the parent has room.
+    await there.acquire({ ...USER, entityId: 'user-2', consume: { usd: 30 } });
+    const refused = await here.tryAcquire({ ...USER, consume });
+    expect(refused.granted ? [] : refused.violations.map(({ entityId }) => entityId)).toEqual(['team']);
+    expect(await here.buckets.get(USER)).toEqual(before);
+  });
+
   test('a portable lease says that it holds no slots of a shadow that was full', async () => {
     const { here } = await open([Limit.perDay('rpd', 100), Limit.concurrent('slots', 2, { shadow: true })]);
     const full = await here.acquire({ ...USER, consume: { rpd: 1, slots: 2 }, portable: true });

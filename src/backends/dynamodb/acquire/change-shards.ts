@@ -69,9 +69,11 @@ async function changeEach(changing: Changing, progress: Progress, isContinued: b
   let holderLost = shares.some(({ holder }) => holder === 'lost');
   for (const [at, part] of parts.entries()) {
     const share = shares[at] as ShardShare;
-    if (changesNothing(part)) continue;
+    // A grant that took nothing, of limits that it lacks, of 0, or of short shadows, was still counted.
+    const uncounts = changing.uncounts === true && at === 0;
+    if (changesNothing(part) && !uncounts) continue;
     try {
-      const isLost = await changeShard(changing, share.shard, part, at === 0);
+      const isLost = await changeShard(changing, share.shard, part, uncounts);
       shares[at] = withPartDone(share, part, isLost);
       holderLost ||= isLost;
     } catch (error) {
@@ -85,9 +87,8 @@ async function changeEach(changing: Changing, progress: Progress, isContinued: b
 }
 
 /** Whether the shard had no holder of the lease, although it should have one. */
-async function changeShard(changing: Changing, shard: number, level: LevelChange, isFirst: boolean): Promise<boolean> {
+async function changeShard(changing: Changing, shard: number, level: LevelChange, uncounts: boolean): Promise<boolean> {
   const { call, bucket, leaseId, deadline, untaken = [] } = changing;
-  const uncounts = changing.uncounts === true && isFirst;
   const undone = untaken.length === 0 ? {} : { untaken };
   const entry: ChangeEntry = { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts, ...undone };
   // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
