@@ -144,6 +144,36 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     expect(await here.buckets.get(USER)).toEqual(before);
   });
 
+  test.each([false, true])(
+    'a correction charges a parent none of whose limits the acquire named, portable: %s',
+    async (portable) => {
+      const { here, there } = await open([Limit.perDay('rpd', 100), Limit.perDay('tpd', 400)]);
+      for (const id of ['org', 'team']) {
+        await here.entities.create({ id, ...(id === 'team' ? { parentId: 'org', cascade: true } : {}) });
+        await here.config.setEntity(id, 'gpt-4', { limits: [Limit.perDay('tpd', 1_000), Limit.perDay('usd', 30)] });
+      }
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      const left = async () => {
+        const of = async (entityId: string) => here.available({ ...USER, entityId });
+        return [await here.available(USER), await of('team'), await of('org')];
+      };
+      const full = await left();
+      const lease = await here.acquire({ ...USER, consume: { rpd: 1 }, portable });
+      const later = portable ? await there.leases.resume(await lease.token()) : lease;
+      await later.settle({ tpd: 300 });
+      const parent = { tpd: 700, usd: 30 };
+      expect(await left()).toEqual([{ rpd: 99, tpd: 100, usd: 30 }, parent, parent]);
+      for (const one of [later, lease]) await one.settle({ tpd: 50, usd: 2 });
+      const settled = { tpd: 950, usd: 28 };
+      expect(await left()).toEqual([{ rpd: 99, tpd: 350, usd: 28 }, settled, settled]);
+      await later.adjust({ tpd: 10, usd: 1 });
+      const adjusted = { tpd: 940, usd: 27 };
+      expect(await left()).toEqual([{ rpd: 99, tpd: 340, usd: 27 }, adjusted, adjusted]);
+      await lease.rollback();
+      expect(await left()).toEqual(full);
+    },
+  );
+
   test('a portable lease says that it holds no slots of a shadow that was full', async () => {
     const { here } = await open([Limit.perDay('rpd', 100), Limit.concurrent('slots', 2, { shadow: true })]);
     const full = await here.acquire({ ...USER, consume: { rpd: 1, slots: 2 }, portable: true });

@@ -11,7 +11,7 @@ import { report } from '../store-context.js';
 import type { Decision } from './decision.js';
 import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
-import { buildLevels } from './levels.js';
+import { buildLevels, unaskedParents } from './levels.js';
 import { decideWithoutStore } from '../outage/outage.js';
 import { CONTENDED, decisionOf, NO_ID_FREE, NO_STATUSES } from './outcome.js';
 import { takeAtOnce } from './take-at-once.js';
@@ -99,7 +99,11 @@ function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], ti
   if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) {
     for (const { entityId } of chain) context.knownPauses.forget(entityId, null);
   }
-  const levels = levelsOf(context, ask, chain);
+  const levels = acceptChain(context, chain, ask.nowMs, (known) => {
+    const asked = buildLevels(ask, known, context.options);
+    if (asked.length < known.length) ask.unasked = unaskedParents(known, asked);
+    return asked;
+  });
   if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeOfConsume(context, ask)));
   return consume(context, ask, levels, timeoutMs);
 }

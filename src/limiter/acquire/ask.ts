@@ -1,3 +1,4 @@
+import type { LevelAsk } from '../../backend.js';
 import type { Amount } from '../../core/bucket/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import type { AcquireRequest } from './request.js';
@@ -10,4 +11,6 @@ export interface Ask {
   readonly nowMs: EpochMs;
   /** A caller that wants only a lease does not use the statuses of a grant, so they are not built. */
   readonly wants: 'decision' | 'lease';
+  /** The parents that are not asked, once the chain is known: a correction of the lease may charge them. Left out: none. */
+  unasked?: readonly LevelAsk[];
 }

@@ -36,7 +36,8 @@ export function buildLevels(
     );
   }
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
-  const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  const asked = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  const asking = asked.length < all.length && willBePortable(request, asked) ? all.flatMap(withHolderOnly) : asked;
   const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
   const optioned = hasOptions ? reserved.map((level) => withOptions(level, chain)) : reserved;
   const { atMost } = request;
@@ -48,6 +49,41 @@ export function buildLevels(
     request.portable === true ||
     chain.some(hasSlots);
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
+}
+
+/** The parents with rates that are not asked, in a form that asks for nothing. */
+export function unaskedParents(chain: readonly CachedConfig[], levels: readonly LevelAsk[]): readonly LevelAsk[] {
+  if (chain.length === levels.length) return [];
+  return chain
+    .filter(({ entityId }) => !levels.some((level) => level.entityId === entityId))
+    .map((config) => levelOf(config, config.resolved.limits, []))
+    .filter(chargesRates)
+    .map(askingNothing);
+}
+
+function willBePortable(request: AcquireRequest, levels: readonly LevelAsk[]): boolean {
+  return request.portable === true || (request.portable === 'held' && isHeldBy(request, levels));
+}
+
+function isHeldBy({ leaseTtlMs }: AcquireRequest, levels: readonly LevelAsk[]): boolean {
+  return leaseTtlMs !== undefined || levels.some(takesSlots);
+}
+
+/**
+ * A parent that a portable lease does not ask gets a holder, because a correction may charge it: only a holder shows to
+ * other processes what was charged.
+ */
+function withHolderOnly(level: LevelAsk, at: number): readonly LevelAsk[] {
+  if (at === 0 || asksAnything(level)) return [level];
+  return chargesRates(level) ? [askingNothing(level)] : [];
+}
+
+function chargesRates({ limits }: LevelAsk): boolean {
+  return limits.some(({ kind }) => isConsumed(kind));
+}
+
+function askingNothing(level: LevelAsk): LevelAsk {
+  return { ...level, asks: [] };
 }
 
 /** Adds to each ask whether its limit is a shadow, and from where on its status is `near`. */
@@ -153,8 +189,8 @@ function withHolders(
   options: ResolvedOptions,
   nowMs: EpochMs,
 ): readonly LevelAsk[] {
-  const isHeld = request.leaseTtlMs !== undefined || levels.some(takesSlots);
-  const portable = request.portable === true || (request.portable === 'held' && isHeld);
+  const isHeld = isHeldBy(request, levels);
+  const portable = willBePortable(request, levels);
   const asked = request.leaseTtlMs !== undefined || portable;
   if (!isHeld && !portable) return levels;
   const refunds = options.onExpiry === 'refund';

@@ -23,7 +23,7 @@ import { Lease } from '../lease/lease.js';
 /** Converts the outcome of the backend to a decision. */
 export function decisionOf(
   context: Context,
-  { request, nowMs, wants }: Ask,
+  { request, nowMs, wants, unasked }: Ask,
   { leaseId, levels }: ConsumeRequest,
   outcome: ConsumeDecision,
   decidedBy: DecidedBy,
@@ -49,7 +49,7 @@ export function decisionOf(
   const account =
     leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined)
       ? portableAccount(context, leaseId, ttlMs, takes)
-      : new StoredLeaseAccount(context, nowMs, leaseId, takes);
+      : new StoredLeaseAccount(context, nowMs, leaseId, unasked === undefined ? takes : [...takes, ...unasked]);
   const lease = new Lease(context, account, decidedBy, ttlMs);
   context.firstStoredLease ??= lease;
   if (account.expiresAtMs !== null) context.heldLeases.add(lease);
