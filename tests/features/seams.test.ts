@@ -174,6 +174,21 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     },
   );
 
+  test.each([false, true])(
+    'an expiry that gives rates back reaches a parent none of whose limits the acquire named, portable: %s',
+    async (portable) => {
+      const { space, here } = await open([Limit.perDay('rpd', 100), Limit.perDay('tpd', 400)], 'refund');
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      await here.config.setEntity('team', 'gpt-4', { limits: [Limit.perDay('tpd', 1_000)] });
+      const lease = await here.acquire({ ...USER, consume: { rpd: 1 }, leaseTtlMs: MINUTE_MS, portable });
+      await lease.settle({ tpd: 300 });
+      expect(await here.available({ ...USER, entityId: 'team' })).toEqual({ tpd: 700 });
+      await space.clock.advance(MINUTE_MS + 1_000);
+      await here.acquire({ ...USER, entityId: 'team', consume: { tpd: 1_000 } });
+    },
+  );
+
   test('a portable lease says that it holds no slots of a shadow that was full', async () => {
     const { here } = await open([Limit.perDay('rpd', 100), Limit.concurrent('slots', 2, { shadow: true })]);
     const full = await here.acquire({ ...USER, consume: { rpd: 1, slots: 2 }, portable: true });

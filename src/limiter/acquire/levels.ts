@@ -37,7 +37,8 @@ export function buildLevels(
   }
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
   const asked = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
-  const asking = asked.length < all.length && willBePortable(request, asked) ? all.flatMap(withHolderOnly) : asked;
+  const asking =
+    asked.length < all.length && holdsEverywhere(request, asked, options) ? all.flatMap(withHolderOnly) : asked;
   const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
   const optioned = hasOptions ? reserved.map((level) => withOptions(level, chain)) : reserved;
   const { atMost } = request;
@@ -69,9 +70,14 @@ function isHeldBy({ leaseTtlMs }: AcquireRequest, levels: readonly LevelAsk[]): 
   return leaseTtlMs !== undefined || levels.some(takesSlots);
 }
 
+/** Whether every level gets a holder that shows what the lease has taken. */
+function holdsEverywhere(request: AcquireRequest, levels: readonly LevelAsk[], { onExpiry }: ResolvedOptions): boolean {
+  return willBePortable(request, levels) || (onExpiry === 'refund' && isHeldBy(request, levels));
+}
+
 /**
- * A parent that a portable lease does not ask gets a holder, because a correction may charge it: only a holder shows to
- * other processes what was charged.
+ * A parent that such a lease does not ask gets a holder too, because a correction may charge it: only a holder shows to other
+ * processes, and to an expiry, what was charged.
  */
 function withHolderOnly(level: LevelAsk, at: number): readonly LevelAsk[] {
   if (at === 0 || asksAnything(level)) return [level];
