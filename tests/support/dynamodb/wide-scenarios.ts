@@ -119,6 +119,15 @@ const shapes: fc.Arbitrary<Shape> = fc.record({
   sameBase: often(true, false),
 });
 
+/** Newer rules for a bucket of several shards: where they change its slots, all shards must be settled together. */
+const resettled: fc.Arbitrary<Shape> = shapes.map((shape) => ({
+  ...shape,
+  cache: 'image',
+  isStored: true,
+  rules: 'cached newer',
+  place: { key: KEY, shardCount: 2 },
+}));
+
 /** What makes an entry another one. */
 interface Extra {
   readonly kind: 'none' | 'dry run' | 'portable' | 'passes' | 'fences' | 'held only' | 'operation';
@@ -140,7 +149,7 @@ export const wideScenarios: fc.Arbitrary<WideScenario> = fc
   .record({
     limits: lists,
     changes: someChanges,
-    shape: shapes,
+    shape: fc.oneof({ weight: 7, arbitrary: shapes }, { weight: 1, arbitrary: resettled }),
     held: heldLists,
     lost: fc.boolean(),
     states: fc.array(fc.constantFrom('open', 'open', 'committed', 'rolled-back', null, null), {

@@ -24,10 +24,13 @@ function named(one: Operation): Operation {
 }
 
 const called = OPERATIONS.map(named);
+/** Operations whose generated input seldom succeeds are called more often, so that each run has a success of each. */
+const SELDOM_SUCCEEDS = new Set(['settleLease', 'adjustLease', 'endLease', 'setConfig']);
+const seldom = called.filter(({ id }) => SELDOM_SUCCEEDS.has(id));
 
 /** Calls of any operation. An event stream ends after a millisecond. */
 export const calls: fc.Arbitrary<readonly Call[]> = fc.array(
-  fc.constantFrom(...called).chain((one) =>
+  fc.constantFrom(...called, ...seldom, ...seldom).chain((one) =>
     fc.record({
       one: fc.constant(one),
       params: (one.params === null ? none : arbitraryInput(one.params)) as fc.Arbitrary<Record<string, unknown>>,
