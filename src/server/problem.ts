@@ -50,6 +50,13 @@ export function serverProblem(code: ServerCode, detail: string): Problem {
   return { type: NO_TYPE, title: TITLES[status] ?? 'Error', status, detail, code };
 }
 
+/** The answer to a wait that ends with its server. To clients it is an outage of this server, not of the store. */
+export function endingProblem(): Problem {
+  const detail = 'The server ends; another one may answer';
+  const code = 'backend.unavailable';
+  return { type: REDUCED_CAPACITY, title: 'The server ends', status: 503, detail, code, retryable: true };
+}
+
 /** A denied ask: which limit of which level refused, and the exact wait. */
 export function denialProblem(denial: Omit<Denied, 'granted'>): Problem {
   const error = new RateLimitExceeded(denial);
