@@ -111,7 +111,7 @@ test.each([
       start: (controller) => controller.enqueue(new TextEncoder().encode('{"entityId":')),
       pull: (controller) => controller.error(new Error('aborted')),
     });
-    const init = { method: 'POST', headers, body: cut, duplex: 'half' };
+    const init = { method: 'POST', headers, body: cut, duplex: 'half' } as const;
     const response = await server.fetch(new Request('http://headgate.test/v1/acquire', init));
     expect([response.status, await response.json()]).toMatchObject([
       400,

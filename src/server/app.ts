@@ -13,6 +13,7 @@ import type { EventHub } from './event-hub.js';
 import { FallbackLeases } from './fallback-leases.js';
 import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Answer, Asked, Input, Operation } from './operation.js';
+import type { OpenCalls } from './open-calls.js';
 import { parse } from './parse.js';
 import { cut, endingProblem, errorProblem, isOperators, type Problem, serverProblem, withoutStore } from './problem.js';
 import { parseJson, readText, TooLarge } from './read-body.js';
@@ -34,6 +35,7 @@ export interface AppOptions {
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   readonly waiting: WaitingCalls;
+  readonly eventStreams: OpenCalls;
   /** Whether the access log needs to know who called. */
   readonly isLogged: boolean;
 }
@@ -117,7 +119,7 @@ export class App {
   }
 
   #askedOf(one: Operation, request: Request, caller: Caller, limiter: RateLimiter): Asked {
-    const { events, headers, parseLimitsFile, waiting } = this.#options;
+    const { events, headers, parseLimitsFile, waiting, eventStreams } = this.#options;
     return {
       limiter,
       token: caller.token,
@@ -125,6 +127,7 @@ export class App {
       request,
       ending: this.#ending.signal,
       waiting,
+      eventStreams,
       fallbackLeases: this.#fallbackLeases,
       events,
       headers,
