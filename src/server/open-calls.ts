@@ -46,10 +46,8 @@ function tooMany(what: string): Refusal {
   return new Refusal(serverProblem('server.busy', what));
 }
 
-const MAX_EVENT_STREAMS = 256;
-
 /** Counts the event streams of a server: each event costs time for every one of them. */
-export function countEventStreams(maxEventStreams = MAX_EVENT_STREAMS): OpenCalls {
+export function countEventStreams(maxEventStreams: number): OpenCalls {
   checkWhole('maxEventStreams', maxEventStreams, 0, Number.MAX_SAFE_INTEGER);
   return new OpenCalls({
     most: maxEventStreams,

@@ -86,7 +86,12 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
   }
   const { events = new EventHub(), namespace = 'default', onError = warnOfError, onAccess } = options;
   const tokens = checkTokens(options.tokens ?? [], 'tokens');
-  const { headers = 'draft-10', protectService = false, parseLimitsFile = parseJsonFile } = options;
+  const {
+    headers = 'draft-10',
+    protectService = false,
+    parseLimitsFile = parseJsonFile,
+    maxEventStreams = 256,
+  } = options;
   checkOneOf('headers', headers, HEADER_FORMATS);
   if (protectService && tokens.length === 0) {
     throw new ValidationError('protectService', 'left out while the server has no tokens', protectService);
@@ -99,7 +104,7 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     headers,
     parseLimitsFile,
     waiting: new WaitingCalls(options),
-    eventStreams: countEventStreams(options.maxEventStreams),
+    eventStreams: countEventStreams(maxEventStreams),
     isLogged: onAccess !== undefined,
   });
   const document = JSON.stringify(buildOpenApi(OPERATIONS, API_VERSION));
