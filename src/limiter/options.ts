@@ -133,7 +133,7 @@ export function resolveOptions(options: LimiterOptions, env: Environment, namesp
   checkText('principal', resolved.principal);
   checkText('caller', resolved.caller);
   checkLeaseTtl(resolved.leaseTtlMs);
-  checkSecrets(resolved.leaseSecrets);
+  checkSecrets(leaseSecrets === undefined ? 'HEADGATE_LEASE_SECRET' : 'leaseSecrets', resolved.leaseSecrets);
   checkOneOf('onExpiry', resolved.onExpiry, ['keep', 'refund']);
   if (resolved.onUnavailable !== null) checkOneOf('onUnavailable', resolved.onUnavailable, ON_UNAVAILABLE);
   checkWhole('timeouts.callMs', resolved.timeouts.callMs, 1, MAX_MS);
@@ -168,13 +168,13 @@ function readSecrets(secrets: unknown): readonly string[] {
 }
 
 /** The message must not show a secret. */
-function checkSecrets(secrets: readonly unknown[]): void {
+function checkSecrets(field: string, secrets: readonly unknown[]): void {
   for (const secret of secrets) {
     if (typeof secret === 'string' && secret.length >= MIN_SECRET) continue;
     const got = typeof secret === 'string' ? `text of ${secret.length} characters` : typeof secret;
-    throw new ValidationError('leaseSecrets', `secrets of at least ${MIN_SECRET} characters`, got);
+    throw new ValidationError(field, `secrets of at least ${MIN_SECRET} characters`, got);
   }
-  if (secrets.length > 2) throw new ValidationError('leaseSecrets', 'at most two secrets', `${secrets.length} secrets`);
+  if (secrets.length > 2) throw new ValidationError(field, 'at most two secrets', `${secrets.length} secrets`);
 }
 
 /** Text that is not a number stays text, so that the error message of the check can show it. */

@@ -56,6 +56,11 @@ describe('the list of tokens', () => {
     ['an admin with a prefix', JSON.stringify([tokenOf('a', { role: 'admin', entityPrefix: 'x' })]), 'entityPrefix'],
     ['an empty prefix, which would cover all', JSON.stringify([tokenOf('a', { entityPrefix: '' })]), 'entityPrefix'],
     ['own limits without a prefix', JSON.stringify([tokenOf('a', { ownLimits: true })]), 'ownLimits'],
+    [
+      'the hash of another token, whose role it would get',
+      JSON.stringify([tokenOf('a'), tokenOf('a', { name: 'ops', role: 'admin' })]),
+      'tokens[1].sha256',
+    ],
     ['two tokens of one name', JSON.stringify([tokenOf('a'), tokenOf('b')]), 'tokens'],
   ])('with %s is refused, and the message names the field', (_, text, field) => {
     expect(() => parseTokens(text, 'tokens')).toThrow(field);

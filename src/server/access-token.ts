@@ -94,7 +94,20 @@ export function checkTokens(list: unknown, source: string): readonly AccessToken
   const tokens = list.map((entry: unknown, at) => checkToken(`${source}[${at}]`, entry));
   const names = new Set(tokens.map(({ name }) => name));
   if (names.size !== tokens.length) throw new ValidationError(source, 'tokens with different names', [...names]);
+  refuseSharedSecret(tokens, source);
   return tokens;
+}
+
+/** The secret would have the role of one of the two tokens, and the other would be ignored. */
+function refuseSharedSecret(tokens: readonly AccessToken[], source: string): void {
+  const owners = new Map<string, string>();
+  for (const [at, { name, sha256 }] of tokens.entries()) {
+    const owner = owners.get(sha256);
+    if (owner !== undefined) {
+      throw new ValidationError(`${source}[${at}].sha256`, `different from that of ${owner}`, 'the same');
+    }
+    owners.set(sha256, name);
+  }
 }
 
 /** It is shown in lists, logs and the audit. */

@@ -6,6 +6,7 @@ import { Limit } from '../core/limit.js';
 import type { LimiterEvent } from '../limiter/events/limiter-event.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { outage } from '../testing/outage.js';
+import type { AccessEntry } from './access-log.js';
 import { EventHub } from './event-hub.js';
 import { createServer } from './server.js';
 
@@ -93,6 +94,56 @@ test('a client that disconnects while it waits is not reported as an error of th
   client.abort();
   await waiting;
   expect(reported).toEqual([]);
+});
+
+test.each([
+  ['with a declared length', { 'content-length': '600' }],
+  ['in chunks', {}],
+])(
+  'a client that disconnects while it sends a body %s has sent a bad request: no failure of the server',
+  async (_, headers) => {
+    const [reported, logged]: [unknown[], AccessEntry[]] = [[], []];
+    const { server } = await requestServer({
+      onError: (error) => reported.push(error),
+      onAccess: (entry) => logged.push(entry),
+    });
+    const cut = new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode('{"entityId":')),
+      pull: (controller) => controller.error(new Error('aborted')),
+    });
+    const init = { method: 'POST', headers, body: cut, duplex: 'half' } as const;
+    const response = await server.fetch(new Request('http://headgate.test/v1/acquire', init));
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { code: 'input.invalid', field: 'body', expected: 'sent to its end' },
+    ]);
+    expect(logged).toMatchObject([{ operation: 'acquire', status: 400 }]);
+    expect(reported).toEqual([]);
+  },
+);
+
+test('a wait that ends with its server says so, also to a tenant: the store has not failed', async () => {
+  const tenant = credentialOf({ entityPrefix: 'user-' });
+  const { send, server, limiter } = await requestServer({ tokens: [tenant.token] });
+  await limiter.acquire({ ...ASK, consume: { slots: 2 } });
+  const ask = { ...ASK, consume: { slots: 1 }, wait: { timeoutMs: 60_000 } };
+  const answers = [
+    send('POST /v1/acquire', { as: tenant, body: ask }),
+    send('POST /v1/acquire/batch', { as: tenant, body: { asks: [ask] } }),
+  ];
+  await expect.poll(() => limiter.waiting().reduce((sum, { depth }) => sum + depth, 0)).toBe(2);
+  server.endWaits();
+  const [one, batch] = await Promise.all(answers.map(async (answer) => (await answer).json()));
+  const problem = {
+    type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+    title: 'The server ends',
+    status: 503,
+    detail: 'The server ends; another one may answer',
+    code: 'backend.unavailable',
+    retryable: true,
+  };
+  expect(one).toEqual(problem);
+  expect(batch).toEqual({ results: [{ ...problem, granted: false }] });
 });
 
 test('on memory, an ask for rates is answered a few promise steps after its body, and makes no signal', async () => {

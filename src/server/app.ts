@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext, HonoRequest } from 'hono';
 import { setMaxListeners } from 'node:events';
-import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
+import { isHeadgateError } from '../core/errors.js';
 import type { HeaderFormat } from '../integrations/http/headers.js';
 import { isPromise } from '../limiter/outage/guard.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
@@ -13,8 +13,9 @@ import type { EventHub } from './event-hub.js';
 import { FallbackLeases } from './fallback-leases.js';
 import type { LimitsFileParser } from './limits-file-parser.js';
 import type { Answer, Asked, Input, Operation } from './operation.js';
+import type { OpenCalls } from './open-calls.js';
 import { parse } from './parse.js';
-import { cut, errorProblem, isOperators, type Problem, serverProblem, withoutStore } from './problem.js';
+import { cut, endingProblem, errorProblem, isOperators, type Problem, serverProblem, withoutStore } from './problem.js';
 import { parseJson, readText, TooLarge } from './read-body.js';
 import { type Caller, CallerLimiters } from './caller-limiters.js';
 import { respond } from './respond.js';
@@ -34,6 +35,7 @@ export interface AppOptions {
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   readonly waiting: WaitingCalls;
+  readonly eventStreams: OpenCalls;
   /** Whether the access log needs to know who called. */
   readonly isLogged: boolean;
 }
@@ -69,7 +71,7 @@ export class App {
 
   /** Answers the requests that wait for tokens with 503, because the server ends. */
   endWaits(): void {
-    this.#ending.abort(new BackendUnavailable('The server ends; another one may answer', 'closed'));
+    this.#ending.abort(new Refusal(endingProblem()));
   }
 
   /** The router, for routes that are not operations. */
@@ -117,7 +119,7 @@ export class App {
   }
 
   #askedOf(one: Operation, request: Request, caller: Caller, limiter: RateLimiter): Asked {
-    const { events, headers, parseLimitsFile, waiting } = this.#options;
+    const { events, headers, parseLimitsFile, waiting, eventStreams } = this.#options;
     return {
       limiter,
       token: caller.token,
@@ -125,6 +127,7 @@ export class App {
       request,
       ending: this.#ending.signal,
       waiting,
+      eventStreams,
       fallbackLeases: this.#fallbackLeases,
       events,
       headers,

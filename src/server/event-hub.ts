@@ -55,11 +55,15 @@ export class EventHub {
     for (const end of this.#streams) end();
   }
 
-  /** The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an event. */
+  /**
+   * The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an event.
+   * `onEnd`: called once, when the stream has ended.
+   */
   stream(
     signal: AbortSignal,
     isWanted: (event: ServerEvent) => boolean = () => true,
     show: (event: ServerEvent) => ServerEvent = (event) => event,
+    onEnd: () => void = ignore,
   ): ReadableStream<Uint8Array> {
     let end = ignore;
     return new ReadableStream<Uint8Array>(
@@ -87,6 +91,7 @@ export class EventHub {
             unsubscribe();
             clearInterval(heartbeat);
             signal.removeEventListener('abort', end);
+            onEnd();
             try {
               controller.close();
             } catch {

@@ -6,6 +6,7 @@ import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { FallbackLeases } from './fallback-leases.js';
 import type { LimitsFileParser } from './limits-file-parser.js';
+import type { OpenCalls } from './open-calls.js';
 import type { Problem } from './problem.js';
 import type { GiveBack } from './undelivered.js';
 import type { WaitingCalls } from './waiting-calls.js';
@@ -24,6 +25,8 @@ export interface Asked {
   readonly ending: AbortSignal;
   /** The calls that wait at this server. */
   readonly waiting: WaitingCalls;
+  /** The event streams that are open at this server. */
+  readonly eventStreams: OpenCalls;
   /** The leases that the outage policy `local` granted. */
   readonly fallbackLeases: FallbackLeases;
   /** The events of this process. */

@@ -46,8 +46,15 @@ const TITLES: Readonly<Record<number, string>> = {
 
 export function serverProblem(code: ServerCode, detail: string): Problem {
   const { http: status } = errorTraits(code);
-  if (code === 'server.busy') return { type: REDUCED_CAPACITY, title: 'Too many calls wait', status, detail, code };
+  if (code === 'server.busy') return { type: REDUCED_CAPACITY, title: 'The server is busy', status, detail, code };
   return { type: NO_TYPE, title: TITLES[status] ?? 'Error', status, detail, code };
+}
+
+/** The answer to a wait that ends with its server. To clients it is an outage of this server, not of the store. */
+export function endingProblem(): Problem {
+  const detail = 'The server ends; another one may answer';
+  const code = 'backend.unavailable';
+  return { type: REDUCED_CAPACITY, title: 'The server ends', status: 503, detail, code, retryable: true };
 }
 
 /** A denied ask: which limit of which level refused, and the exact wait. */
@@ -90,8 +97,13 @@ function detailOf(error: HeadgateError): string {
     return `No limits for entity ${entityId} on resource ${resource}: an admin stores them with PUT /v1/config or \`headgate resource set\`, or the server starts with \`--limit\``;
   }
   const { message } = error;
+  if (isHeadgateError(error, 'namespace.missing')) {
+    return message.replace('limiter.namespaces.register creates it', () => REGISTERS);
+  }
   return error instanceof ValidationError ? message.replace(error.field, () => cut(error.field)) : message;
 }
+
+const REGISTERS = 'an admin registers it with POST /v1/namespaces or `headgate namespace register`';
 
 const LONGEST_ECHO = 200;
 

@@ -36,7 +36,13 @@ export function readText(request: Request, maxBytes: number): Promise<string> {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN);
   if (declared > maxBytes) throw new TooLarge(maxBytes);
   // A declared length is enforced by the HTTP parser, so that the body need not be counted.
-  return declared <= maxBytes ? request.text() : readCounted(request, maxBytes);
+  return (declared <= maxBytes ? request.text() : readCounted(request, maxBytes)).catch(explainEnd);
+}
+
+/** A client that disconnects while it sends is no failure of the server. A body that was read before is. */
+function explainEnd(error: unknown): never {
+  if (error instanceof TooLarge || error instanceof TypeError) throw error;
+  throw new ValidationError('body', 'sent to its end', 'a part of it');
 }
 
 async function readCounted(request: Request, maxBytes: number): Promise<string> {

@@ -154,6 +154,7 @@ describe('routes', () => {
     expect(await (await send('GET /v1/status?entityId=a&resource=b', { namespace: 'none' })).json()).toMatchObject({
       code: 'namespace.missing',
       status: 404,
+      detail: expect.stringMatching(/POST \/v1\/namespaces or `headgate namespace register`$/),
     });
   });
 

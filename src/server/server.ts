@@ -12,6 +12,7 @@ import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
 import { type LimitsFileParser, parseJsonFile } from './limits-file-parser.js';
+import { countEventStreams } from './open-calls.js';
 import { OPERATIONS } from './operations/index.js';
 import { refuseOtherOrigins } from './local-requests.js';
 import { respond } from './respond.js';
@@ -28,6 +29,11 @@ export interface ServerOptions extends WaitingBounds {
   readonly namespace?: string;
   /** The source of the event stream. Pass its `onEvent` to the limiter. Default: a hub without events. */
   readonly events?: EventHub;
+  /**
+   * How many event streams may be open, half of them with the same token. Further ones are answered 503, with the code
+   * `server.busy`: every event costs time for each of them. Default: 256.
+   */
+  readonly maxEventStreams?: number;
   /** The source of `/metrics`. Default: there is no such route. */
   readonly metrics?: {
     /** Prints the metrics as text for Prometheus. Default: there is no route `/metrics`. */
@@ -80,7 +86,12 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
   }
   const { events = new EventHub(), namespace = 'default', onError = warnOfError, onAccess } = options;
   const tokens = checkTokens(options.tokens ?? [], 'tokens');
-  const { headers = 'draft-10', protectService = false, parseLimitsFile = parseJsonFile } = options;
+  const {
+    headers = 'draft-10',
+    protectService = false,
+    parseLimitsFile = parseJsonFile,
+    maxEventStreams = 256,
+  } = options;
   checkOneOf('headers', headers, HEADER_FORMATS);
   if (protectService && tokens.length === 0) {
     throw new ValidationError('protectService', 'left out while the server has no tokens', protectService);
@@ -93,6 +104,7 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     headers,
     parseLimitsFile,
     waiting: new WaitingCalls(options),
+    eventStreams: countEventStreams(maxEventStreams),
     isLogged: onAccess !== undefined,
   });
   const document = JSON.stringify(buildOpenApi(OPERATIONS, API_VERSION));

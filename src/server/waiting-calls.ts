@@ -1,8 +1,7 @@
 import { ValidationError } from '../core/errors.js';
 import { checkWhole } from '../core/limit.js';
-import { Refusal } from './access.js';
 import type { AccessToken } from './access-token.js';
-import { serverProblem } from './problem.js';
+import { OpenCalls } from './open-calls.js';
 
 /** How many calls of a server may wait for their limits, and for how long. */
 export interface WaitingBounds {
@@ -23,11 +22,8 @@ const DAY_MS = 86_400_000;
 
 /** Counts the calls that wait. Each keeps a connection and memory, and a client can send any number of them. */
 export class WaitingCalls {
-  readonly #most: number;
-  readonly #mostOfToken: number;
+  readonly #open: OpenCalls;
   readonly #longestMs: number;
-  #count = 0;
-  readonly #byToken = new Map<AccessToken, number>();
 
   constructor(bounds: WaitingBounds) {
     const { maxWaiting = MAX_WAITING, maxWaitMs = MAX_WAIT_MS } = bounds;
@@ -35,8 +31,12 @@ export class WaitingCalls {
     checkWhole('maxWaiting', maxWaiting, 0, Number.MAX_SAFE_INTEGER);
     checkWhole('maxWaitingPerToken', maxWaitingPerToken, 0, Number.MAX_SAFE_INTEGER);
     checkWhole('maxWaitMs', maxWaitMs, 0, DAY_MS);
-    this.#most = maxWaiting;
-    this.#mostOfToken = maxWaitingPerToken;
+    this.#open = new OpenCalls({
+      most: maxWaiting,
+      mostOfToken: maxWaitingPerToken,
+      describe: (count, isOfToken) =>
+        `${count} calls ${isOfToken ? 'of the token ' : ''}wait at this server: ask without \`wait\`, or later`,
+    });
     this.#longestMs = maxWaitMs;
   }
 
@@ -45,31 +45,11 @@ export class WaitingCalls {
     if (timeoutMs > this.#longestMs) {
       throw new ValidationError('wait.timeoutMs', `at most ${this.#longestMs} at this server`, timeoutMs);
     }
-    this.#begin(token);
+    const end = this.#open.begin(token);
     try {
       return await work();
     } finally {
-      this.#count -= 1;
-      if (token !== null) this.#ofToken(token, -1);
+      end();
     }
   }
-
-  #begin(token: AccessToken | null): void {
-    if (this.#count >= this.#most) throw tooMany(`${this.#most} calls wait at this server`);
-    if (token !== null && (this.#byToken.get(token) ?? 0) >= this.#mostOfToken) {
-      throw tooMany(`${this.#mostOfToken} calls of the token wait at this server`);
-    }
-    this.#count += 1;
-    if (token !== null) this.#ofToken(token, 1);
-  }
-
-  #ofToken(token: AccessToken, more: 1 | -1): void {
-    const count = (this.#byToken.get(token) ?? 0) + more;
-    if (count === 0) this.#byToken.delete(token);
-    else this.#byToken.set(token, count);
-  }
-}
-
-function tooMany(what: string): Refusal {
-  return new Refusal(serverProblem('server.busy', `${what}: ask without \`wait\`, or later`));
 }

@@ -219,8 +219,21 @@ test('headgate serve --protect-service asks for a token at /metrics, and refuses
   const { url } = await start(['--tokens', file, '--protect-service', '--json'], (line) => line.startsWith('{'));
   expect((await fetch(`${url}/metrics`)).status).toBe(401);
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
-  const { stderr, exitCode } = await runCli(['serve', '--port', '0', '--store', 'memory:', '--protect-service']);
-  expect({ stderr, exitCode }).toMatchObject({ stderr: expect.stringContaining('protectService'), exitCode: 3 });
+});
+
+const NAMED: readonly (readonly [readonly string[], Readonly<Record<string, string>>, string])[] = [
+  [['--protect-service'], {}, 'Expected `--protect-service` to be left out while there are no tokens'],
+  [['--host', '0.0.0.0'], {}, 'Expected `--host` to be a loopback address such as 127.0.0.1 while there are no tokens'],
+  [['--max-wait', '2day'], {}, 'Expected `--max-wait` to be at most 24hour, got "2day"'],
+  [['--headers', 'draft-99'], {}, "Expected `--headers` to be one of 'draft-10', 'draft-6'"],
+  [[], { HEADGATE_LEASE_SECRET: 'short' }, 'Expected `HEADGATE_LEASE_SECRET` to be secrets of at least 16 characters'],
+];
+
+test.each(NAMED)('headgate serve with %j and the environment %j names what to change', async (options, env, says) => {
+  const args = ['serve', '--port', '0', '--store', 'memory:', ...options];
+  const { stderr, exitCode } = await runCli(args, { env });
+  expect(exitCode).toBe(3);
+  expect(stderr).toContain(says);
 });
 
 test('headgate serve names a port that another program uses, and the option for another one', async () => {

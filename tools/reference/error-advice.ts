@@ -99,7 +99,7 @@ export const ADVICE: Readonly<Record<keyof typeof ERRORS, Advice>> = {
   'body.too-large': { thrown: null, meaning: 'The body of the request is too large.', advice: 'Send less at once.' },
   'server.busy': {
     thrown: null,
-    meaning: 'As many calls wait at the server as may (`--max-waiting`).',
+    meaning: 'As many calls wait at the server as may (`--max-waiting`), or as many event streams are open as may.',
     advice: 'Ask without `wait`, or later.',
   },
   'server.error': { thrown: null, meaning: 'The server failed.', advice: 'The log of the server has the cause.' },

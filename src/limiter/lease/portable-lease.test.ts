@@ -100,6 +100,8 @@ describe('the secrets of lease tokens', () => {
 
   test('the message about a bad secret does not show it', () => {
     expect(() => resolveOptions({ leaseSecrets: ['tiny-secret'] }, {})).toThrow(/^(?!.*tiny-secret).*11 characters/);
+    const env = { HEADGATE_LEASE_SECRET: 'tiny-secret' };
+    expect(() => resolveOptions({}, env)).toThrow(/^(?!.*tiny-secret).*HEADGATE_LEASE_SECRET.*11 characters/);
   });
 });
 

@@ -74,6 +74,20 @@ export const limitsFileOperations = [
     },
   }),
   operation({
+    id: 'diffLimits',
+    group: 'limits file',
+    method: 'post',
+    path: '/v1/limits/diff',
+    role: 'admin',
+    summary: 'Whether the store differs from a limits file, by a change to make or by drift: for CI. Writes nothing.',
+    body: file,
+    answer: v.object({ differs: v.boolean(), ...planView.entries }),
+    async handle({ limiter, parseLimitsFile }, { body }) {
+      const plan = viewPlan(await withFile(parseLimitsFile, body, (data) => limiter.manifest.plan(data)));
+      return { body: { differs: plan.changes.length > 0 || plan.drift.length > 0, ...plan } };
+    },
+  }),
+  operation({
     id: 'applyLimits',
     group: 'limits file',
     method: 'post',

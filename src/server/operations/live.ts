@@ -62,12 +62,13 @@ export const liveOperations = [
       ),
     }),
     answer: v.pipe(v.string(), v.description('text/event-stream')),
-    handle: async ({ events, request: { signal }, token }, { query: { namespace, forMs } }) => {
+    handle: async ({ events, eventStreams, request: { signal }, token }, { query: { namespace, forMs } }) => {
       const isWanted = wantedBy(token, scopeOf(token, namespace));
       const show = (event: ServerEvent): ServerEvent => shownEvent(token, event);
-      if (forMs === undefined) return { body: '', stream: events.stream(signal, isWanted, show) };
+      const onEnd = eventStreams.begin(token);
+      if (forMs === undefined) return { body: '', stream: events.stream(signal, isWanted, show, onEnd) };
       const end = AbortSignal.timeout(Math.min(LONGEST_MS, Number(forMs)));
-      return { body: '', stream: events.stream(AbortSignal.any([signal, end]), isWanted, show) };
+      return { body: '', stream: events.stream(AbortSignal.any([signal, end]), isWanted, show, onEnd) };
     },
   }),
   operation({

@@ -97,7 +97,7 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
       const listen = (at: number): Promise<RunningServer> => serve(limiter, { ...options, port: at });
       const server = await (demo === null ? listen(port) : listenAnywhere(listen, port, note)).catch(
         (error: unknown) => {
-          throw explainListening(error, flags.host, port);
+          throw explainListening(error, flags, port);
         },
       );
       const shape: ServeShape = {
@@ -177,18 +177,34 @@ async function listenAnywhere(
 }
 
 /** An address that the operating system refuses is no defect of this program. */
-function explainListening(error: unknown, host: string, port: number): unknown {
-  if (error instanceof ValidationError && error.field === 'hostname') {
-    const expected =
-      'a loopback address such as 127.0.0.1 while there are no tokens; `headgate token create <name>` makes one, --tokens reads it';
-    return new ValidationError('--host', expected, host);
-  }
+function explainListening(error: unknown, flags: ServeFlags, port: number): unknown {
+  const { host } = flags;
+  if (error instanceof ValidationError) return explainOption(error, flags);
   if (!(error instanceof Error) || !('syscall' in error)) return error;
   const isTaken = 'code' in error && error.code === 'EADDRINUSE';
   const message = isTaken
     ? `Port ${port} is used by another program: choose one with --port`
     : `Cannot listen on ${host}, port ${port}: ${error.message}`;
   return new InfrastructureError('infrastructure.port-taken', message, { cause: error });
+}
+
+/** A person has written the option of the command line, not that of `serve` in the library. */
+function explainOption(error: ValidationError, { host, maxWait, headers }: ServeFlags): ValidationError {
+  const makeToken = '`headgate token create <name>` makes one, --tokens reads it';
+  switch (error.field) {
+    case 'hostname': {
+      const expected = `a loopback address such as 127.0.0.1 while there are no tokens; ${makeToken}`;
+      return new ValidationError('--host', expected, host);
+    }
+    case 'maxWaitMs':
+      return new ValidationError('--max-wait', 'at most 24hour', maxWait);
+    case 'headers':
+      return new ValidationError('--headers', error.expected, headers);
+    case 'protectService':
+      return new ValidationError('--protect-service', `left out while there are no tokens; ${makeToken}`, true);
+    default:
+      return error;
+  }
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {
