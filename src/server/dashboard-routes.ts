@@ -1,8 +1,5 @@
 import type { Hono } from 'hono';
-import type { DashboardFile, DashboardFiles } from './dashboard-files.js';
-
-/** The path of the dashboard. Its pages are below it. */
-export const DASHBOARD_PATH = '/dashboard';
+import { DASHBOARD_PATH, type DashboardFile, type DashboardFiles } from './dashboard-files.js';
 
 /** Scripts, styles and requests of this server only; no inline script or style, no frame, no form. */
 const CSP = [
