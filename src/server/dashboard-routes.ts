@@ -31,9 +31,8 @@ export function addDashboard(router: Hono, files: DashboardFiles): void {
     new Response(html, {
       headers: { ...SECURITY, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' },
     });
-  const redirect = (): Response => new Response(null, { status: 302, headers: { location: `${DASHBOARD_PATH}/` } });
-  router.get('/', redirect);
-  router.get(DASHBOARD_PATH, redirect);
+  router.get('/', redirectToDashboard);
+  router.get(DASHBOARD_PATH, redirectToDashboard);
   router.get(`${DASHBOARD_PATH}/assets/:name`, (context) => {
     const file = files.get(context.req.param('name'));
     if (file === undefined) return context.notFound();
@@ -41,6 +40,10 @@ export function addDashboard(router: Hono, files: DashboardFiles): void {
   });
   router.get(`${DASHBOARD_PATH}/`, document);
   router.get(`${DASHBOARD_PATH}/:page`, document);
+}
+
+function redirectToDashboard(): Response {
+  return new Response(null, { status: 302, headers: { location: `${DASHBOARD_PATH}/` } });
 }
 
 function respondFile({ contentType, body, gzipped }: DashboardFile, accepted: string): Response {
