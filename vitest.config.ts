@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 /** What takes processes, faults, minutes, the memory of the machine, a browser, or programs in Python: `npm run test:chaos`. */
 export const CHAOS = [
+  'examples/guide/journal-store-replay.test.ts',
   'examples/guide/journal-store-suite.test.ts',
   'src/backends/dynamodb/bucket/writes/engines.test.ts',
   'src/limiter/waiting/waiting-distance.test.ts',

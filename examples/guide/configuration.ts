@@ -1,4 +1,6 @@
+// #region levels
 import { Limit, RateLimiter } from 'headgate';
+// #endregion levels
 
 export async function configuration(): Promise<readonly string[]> {
   // #region levels

@@ -1,4 +1,6 @@
+// #region listener
 import { Limit, RateLimiter } from 'headgate';
+// #endregion listener
 
 export async function openWithListener(
   log: { warn(...values: readonly unknown[]): void },

@@ -1,3 +1,4 @@
+// #region all
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, truncateSync } from 'node:fs';
 import { type Backend, Limit, memory } from 'headgate';
 
@@ -13,7 +14,6 @@ export function journal(path: string): Backend {
   const writes: Writes = new Map();
   let end: number | null = null;
 
-  // #region logged
   /** The write, with a line in the file before it: a call that the file does not have is not answered. */
   const logged = <Args extends readonly unknown[], Result>(name: string, write: (...args: Args) => Result) => {
     writes.set(name, (args) => write(...(args as Args)));
@@ -22,9 +22,7 @@ export function journal(path: string): Backend {
       return write(...args);
     };
   };
-  // #endregion logged
 
-  // #region backend
   const { config, entities, managed, namespaces, buckets, leases } = inner;
   return {
     name: 'journal',
@@ -72,7 +70,6 @@ export function journal(path: string): Backend {
     },
     leases: { ...leases, release: logged('leases.release', leases.release) },
   };
-  // #endregion backend
 }
 
 /** Makes the writes of the file again. A write that was refused is refused again. */
@@ -107,3 +104,4 @@ function decode(line: string): unknown {
     return $limit === undefined ? part : Limit.parse($limit);
   });
 }
+// #endregion all

@@ -1,5 +1,7 @@
 import { Limit, type RateLimiter } from 'headgate';
+// #region upstream
 import { limitFetch } from 'headgate/llm';
+// #endregion upstream
 
 export async function limitUpstream(limiter: RateLimiter): Promise<typeof fetch> {
   await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 10_000)] });

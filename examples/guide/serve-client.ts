@@ -1,4 +1,6 @@
+// #region client
 import { HeadgateClient } from 'headgate/client';
+// #endregion client
 
 export async function askServer(url: string, respond429: (retryAfterMs: number | null) => void): Promise<boolean> {
   // #region client

@@ -1,4 +1,6 @@
+// #region shutdown
 import { Limit, RateLimiter } from 'headgate';
+// #endregion shutdown
 
 export async function startService(server: { stop(): Promise<void> }): Promise<() => Promise<void>> {
   // #region shutdown

@@ -1,4 +1,6 @@
+// #region both
 import { Limit, RateLimiter } from 'headgate';
+// #endregion both
 import { callModel } from './model.js';
 
 interface Job {

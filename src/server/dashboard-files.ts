@@ -3,6 +3,9 @@ import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
+/** The path of the dashboard. Its pages are below it. */
+export const DASHBOARD_PATH = '/dashboard';
+
 /** One built file of the dashboard. */
 export interface DashboardFile {
   readonly contentType: string;

@@ -1,8 +1,5 @@
 import type { Hono } from 'hono';
-import type { DashboardFile, DashboardFiles } from './dashboard-files.js';
-
-/** The path of the dashboard. Its pages are below it. */
-export const DASHBOARD_PATH = '/dashboard';
+import { DASHBOARD_PATH, type DashboardFile, type DashboardFiles } from './dashboard-files.js';
 
 /** Scripts, styles and requests of this server only; no inline script or style, no frame, no form. */
 const CSP = [
@@ -34,9 +31,8 @@ export function addDashboard(router: Hono, files: DashboardFiles): void {
     new Response(html, {
       headers: { ...SECURITY, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' },
     });
-  const redirect = (): Response => new Response(null, { status: 302, headers: { location: `${DASHBOARD_PATH}/` } });
-  router.get('/', redirect);
-  router.get(DASHBOARD_PATH, redirect);
+  router.get('/', redirectToDashboard);
+  router.get(DASHBOARD_PATH, redirectToDashboard);
   router.get(`${DASHBOARD_PATH}/assets/:name`, (context) => {
     const file = files.get(context.req.param('name'));
     if (file === undefined) return context.notFound();
@@ -44,6 +40,10 @@ export function addDashboard(router: Hono, files: DashboardFiles): void {
   });
   router.get(`${DASHBOARD_PATH}/`, document);
   router.get(`${DASHBOARD_PATH}/:page`, document);
+}
+
+function redirectToDashboard(): Response {
+  return new Response(null, { status: 302, headers: { location: `${DASHBOARD_PATH}/` } });
 }
 
 function respondFile({ contentType, body, gzipped }: DashboardFile, accepted: string): Response {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** `<!-- examples/express.ts#app -->` before a block: the block is that region of the file. */
+/** `<!-- examples/express.ts#app -->` before a block: the block is that region of the file. A region may have several parts. */
 const QUOTE = /<!-- (examples\/[\w./-]+)#([\w-]+) -->\n```(\w+)\n([\s\S]*?)```/g;
 
 const pages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -15,10 +15,15 @@ const pages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8
 
 function regionOf(file: string, name: string): string {
   const source = readFileSync(join(ROOT, file), 'utf8');
-  const region = new RegExp(`^ *// #region ${name}\\n([\\s\\S]*?)^ *// #endregion ${name}$`, 'm').exec(source)?.[1];
-  if (region === undefined) throw new Error(`${file} has no region ${name}`);
-  const indent = /^ */.exec(region)?.[0] ?? '';
-  return region.replaceAll(new RegExp(`^${indent}`, 'gm'), '');
+  const region = new RegExp(`^ *// #region ${name}\\n([\\s\\S]*?)^ *// #endregion ${name}$`, 'gm');
+  const parts = Array.from(source.matchAll(region), ([, part = '']) => withoutIndent(part));
+  if (parts.length === 0) throw new Error(`${file} has no region ${name}`);
+  return parts.join('\n');
+}
+
+function withoutIndent(part: string): string {
+  const indent = /^ */.exec(part)?.[0] ?? '';
+  return part.replaceAll(new RegExp(`^${indent}`, 'gm'), '');
 }
 
 test('every quoted example is the region of the file that it names (RECORD_EXAMPLES=1 rewrites the pages)', () => {
