@@ -1,5 +1,5 @@
-import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import type { EpochMs } from '../../../core/units.js';
+import { BackendUnavailable, InfrastructureError } from '../../../../core/errors.js';
+import type { EpochMs } from '../../../../core/units.js';
 import type { Begin, Connection } from './connection.js';
 import {
   type FileIdentity,

@@ -1,13 +1,13 @@
-import type { Call } from '../../../backend.js';
-import { requireActive } from '../../../core/config/namespaces.js';
-import type { Space } from '../storage.js';
-import { BucketRows } from './bucket-rows.js';
+import type { Call } from '../../../../backend.js';
+import { requireActive } from '../../../../core/config/namespaces.js';
+import type { Space } from '../../storage.js';
+import { BucketRows } from '../rows/bucket-rows.js';
 import { isBusy, type SqliteDatabase } from './driver.js';
 import type { FileIdentity } from './file-identity.js';
-import { FileRegistry } from './file-registry.js';
-import { FileSpace } from './file-space.js';
-import { KnownBuckets } from './known-buckets.js';
-import { Maintenance } from './maintenance.js';
+import { FileRegistry } from '../file-registry.js';
+import { FileSpace } from '../file-space.js';
+import { KnownBuckets } from '../rows/known-buckets.js';
+import { Maintenance } from '../maintenance.js';
 import { createStatements, type Statements } from './statements.js';
 
 /** Reads see one snapshot of the file; writes hold the write lock from their start. */

@@ -1,4 +1,4 @@
-import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
+import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../../core/errors.js';
 import { collectGarbageSoon } from './collect-garbage.js';
 
 export type SqlValue = string | number | null;

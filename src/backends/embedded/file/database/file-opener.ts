@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
-import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import type { EpochMs } from '../../../core/units.js';
+import { BackendUnavailable, InfrastructureError } from '../../../../core/errors.js';
+import type { EpochMs } from '../../../../core/units.js';
 import { type Connection, connectionTo, transaction } from './connection.js';
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from './driver.js';
 import { completeSchema, inspectSchema } from './schema.js';
