@@ -22,7 +22,7 @@ export function timeLeftMs(deadline: Deadline): number {
   return deadline - performance.now();
 }
 
-export async function pause(ms: number): Promise<void> {
+export async function sleep(ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }
 

@@ -7,7 +7,7 @@ import { takeAtomically } from './atomic.js';
 import { givenBy } from './given-by.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, deadlineIn, sleep, timeLeftMs } from '../../../machine-time.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { revokeGrant } from './revoke-grant.js';
 import { hasRoom } from './shard.js';
@@ -146,7 +146,7 @@ async function takeCut(consuming: Consuming, atMost: string): Promise<ConsumeOut
     const { random } = askingOf(consuming, request.levels[0] as LevelAsk).bucket.executor;
     const waitMs = attempt === 0 ? 0 : backOffMs(attempt, random);
     if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) return outcomeOfOne({ kind: 'contended' }, call.nowMs);
-    if (waitMs > 0) await pause(waitMs);
+    if (waitMs > 0) await sleep(waitMs);
   }
 }
 

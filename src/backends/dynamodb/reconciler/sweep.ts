@@ -10,7 +10,7 @@ import { createNamespaceGate } from '../schema/namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import { readRows } from '../stores/rows.js';
 import { type ReconcilerReport, ReportSum } from './report.js';
-import { type BucketRef, visitBucket } from './visit.js';
+import { type ListedBucket, visitBucket } from './visit.js';
 
 export interface SweepOptions {
   /** The time, read for each bucket: a sweep may take minutes. */
@@ -77,9 +77,9 @@ async function* listedBuckets(
   { id: ns, name }: SweptNamespace,
   sum: ReportSum,
   deadline: () => Deadline,
-): AsyncGenerator<readonly BucketRef[]> {
+): AsyncGenerator<readonly ListedBucket[]> {
   const range = { index: 'GSI1', partitions: [index.sweep(ns)], ...WHOLE } as const;
-  let page: BucketRef[] = [];
+  let page: ListedBucket[] = [];
   let last = '';
   for await (const row of readRows(table, range, PAGE, deadline)) {
     const { PK } = readKey(row);
@@ -106,7 +106,7 @@ async function* listedBuckets(
 async function visitPage(
   table: Table,
   namespace: SweptNamespace,
-  page: readonly BucketRef[],
+  page: readonly ListedBucket[],
   sum: ReportSum,
   { now, signal, timeoutMs }: SweepOptions & { readonly timeoutMs: number },
 ): Promise<void> {

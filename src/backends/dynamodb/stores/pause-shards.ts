@@ -8,7 +8,7 @@ import { expirySec } from '../bucket/shard-write.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildPause } from '../bucket/writes/write-pause.js';
-import { backOffMs, type Deadline, pause as sleep, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 
 interface Pausing {
