@@ -33,7 +33,7 @@ import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
-  copyOf,
+  copyBucket,
   createBucket,
   hold,
   move,
@@ -139,7 +139,7 @@ function isOlder(level: LevelRef, bucket: Bucket): boolean {
 export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs): readonly LevelAnswer[] {
   return levels.map((level) => {
     const stored = space.readBucket(level.entityId, level.resource);
-    const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
+    const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyBucket(stored);
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
     const asks = bucket.limits.map(({ limit: { name } }) => askOf(level.asks, name) ?? { name, milli: 0 });

@@ -4,7 +4,7 @@ import { checkEntityId, checkNamespace, checkResource, MAX_ENTITY_NAME } from '.
 import { Limit, MAX_LIMITS } from '../limit.js';
 import { checkReason, encodePause, type PauseData } from '../pause.js';
 import { plainObject, readFields, readJsonData, readMap } from './manifest-fields.js';
-import { joinPath, type Problem, Problems, ROOT } from './problems.js';
+import { joinPath, type ManifestProblem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
 import { MAX_CHAIN } from '../units.js';
 
@@ -79,7 +79,7 @@ export function readManifest(data: unknown): Manifest {
 }
 
 /** All problems of the data; empty if `readManifest` accepts it. */
-export function findProblems(data: unknown): readonly Problem[] {
+export function findProblems(data: unknown): readonly ManifestProblem[] {
   const problems = new Problems();
   readRoot(problems, data);
   return problems.found;

@@ -140,7 +140,7 @@ function timeOfConsume(context: Context, { nowMs }: Ask): number {
   return timeLeft(context, endOfCall(context, nowMs), 'acquire');
 }
 
-export function levelsOf(
+export function levelsToAsk(
   context: Context,
   ask: Omit<Ask, 'wants'>,
   chain: readonly CachedConfig[],

@@ -6,7 +6,7 @@ import type { Limit } from '../../core/limit.js';
 import { pauseWaitMs } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import type { CachedConfig } from '../config/config-cache.js';
-import { levelsOf } from './acquire.js';
+import { levelsToAsk } from './acquire.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 import { statusesOf } from './outcome.js';
 import { findPause, type FoundPause, laterFound } from '../config/find-pause.js';
@@ -126,7 +126,7 @@ async function peekChain(
   nowMs: EpochMs,
 ): Promise<Peeked> {
   const named = readAmounts('consume', request.consume, 0);
-  const levels = await levelsOf(context, { request, named, nowMs }, chain);
+  const levels = await levelsToAsk(context, { request, named, nowMs }, chain);
   const answers = await peek(context, levels, nowMs);
   const asked = answers.map((answer, at) => ({
     ...answer,

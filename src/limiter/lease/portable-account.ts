@@ -17,7 +17,7 @@ import {
   decisionAt,
   followAt,
   grantedApart,
-  openLevel,
+  openPortableLevel,
   type PortableLevel,
   raiseAt,
 } from './portable-level.js';
@@ -54,7 +54,7 @@ export class PortableAccount implements LeaseAccount {
     this.#context = context;
     this.leaseId = leaseId;
     this.#ttlMs = ttlMs;
-    this.#levels = levels.map((level, at) => openLevel(level, holders[at] ?? undefined));
+    this.#levels = levels.map((level, at) => openPortableLevel(level, holders[at] ?? undefined));
     this.#apart = grantedApart(levels);
     const [first] = holders;
     this.expiresAtMs = first?.expiresAtMs ?? null;
