@@ -2,6 +2,7 @@ import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef }
 import {
   type Amount,
   amountOf,
+  CONTENDED_RETRY_MS,
   type Holder,
   type LimitStatus,
   limitStatus,
@@ -82,7 +83,12 @@ function withTaken(holder: Holder, asks: readonly Amount[]): Holder {
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */
-export const CONTENDED: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 100, levels: [] };
+export const CONTENDED: ConsumeDecision = {
+  kind: 'denied',
+  reason: 'contended',
+  retryAfterMs: CONTENDED_RETRY_MS,
+  levels: [],
+};
 
 /** The denial when no free id was found for the lease. */
 export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
