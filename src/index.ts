@@ -71,13 +71,13 @@ export type {
   Amount,
   AskedAmount,
   ClosedState,
-  DenialReason,
   Holder,
   LimitStatus,
   ParentAmount,
   PortablePart,
   Verdict,
 } from './core/bucket/decide.js';
+export type { DenialReason } from './core/bucket/conclude.js';
 export type { AmountChange, RateChange } from './core/bucket/holder-rules.js';
 export type { FollowedAccount, PortableChange, PortableOperation } from './core/bucket/portable.js';
 export type { StatedAmount, StatedDeltas, StatedTotals } from './core/bucket/portable-account.js';

@@ -16,14 +16,8 @@ import type {
   OperationResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import {
-  askOf,
-  concludeAt,
-  CONTENDED_RETRY_MS,
-  decide,
-  mayGainByReclaim,
-  type Verdict,
-} from '../../core/bucket/decide.js';
+import { askOf, CONTENDED_RETRY_MS, decide, mayGainByReclaim, type Verdict } from '../../core/bucket/decide.js';
+import { concludeAt } from '../../core/bucket/conclude.js';
 import { leastOf, withAmount } from '../../core/bucket/at-most.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import { type ClosedState, isClosed, operate as operateOn, partOf } from '../../core/bucket/portable.js';

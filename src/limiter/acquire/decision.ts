@@ -1,4 +1,5 @@
-import type { DenialReason, LimitStatus } from '../../core/bucket/decide.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { DenialReason } from '../../core/bucket/conclude.js';
 import type { PausedBy } from '../../core/pause.js';
 import type { Lease } from '../lease/lease.js';
 import type { DecidedBy } from './decision-event.js';

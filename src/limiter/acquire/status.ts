@@ -1,6 +1,7 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
 import { leastOf } from '../../core/bucket/at-most.js';
-import { type AskedAmount, concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
+import type { AskedAmount, LimitStatus } from '../../core/bucket/decide.js';
+import { concludeAt } from '../../core/bucket/conclude.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
 import type { Limit } from '../../core/limit.js';
 import { pauseWaitMs } from '../../core/pause.js';

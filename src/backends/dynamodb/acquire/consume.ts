@@ -1,6 +1,7 @@
 import type { Awaitable, Call, ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { withAmount } from '../../../core/bucket/at-most.js';
-import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { concludeAt } from '../../../core/bucket/conclude.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
 import type { EpochMs } from '../../../core/units.js';
 import { takeAtomically } from './atomic.js';
