@@ -39,7 +39,7 @@ export interface ParentAmount extends Amount {
   readonly isTotal: boolean;
 }
 
-/** What an ask wants from one limit, with the options of the limit that apply to it. No bucket stores them. */
+/** What an ask takes from one limit, with the options of the limit that apply to it. No bucket stores them. */
 export interface AskedAmount extends Amount {
   /** The share of the capacity that must stay after the take. Left out: none. */
   readonly reserve?: number;

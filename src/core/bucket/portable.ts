@@ -37,7 +37,7 @@ export type PortableOperation =
   | FollowedAccount
   | { readonly kind: 'release' | 'rollback' };
 
-/** The change that an operation makes to one bucket. Only the stored holder tells what is due. */
+/** The change that an operation makes to one bucket. Only the stored holder shows what is due. */
 export interface PortableChange {
   readonly kind: 'operation';
   readonly operation: PortableOperation;

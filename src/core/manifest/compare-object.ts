@@ -12,7 +12,7 @@ export interface ManifestChange {
   readonly after: Fields | null;
 }
 
-/** A change by hand since the file was applied, to values that the file does not want. */
+/** A change by hand since the file was applied, to values that the file does not declare. */
 export interface ManifestDrift {
   readonly target: ManagedTarget;
   /** The fields that differ, as they were applied. */
@@ -34,7 +34,7 @@ export interface Comparison {
   readonly views: Views;
   /** The version of the record that was compared; null if there was no record. */
   readonly seenVersion: number | null;
-  /** null: the object is as the file wants it. */
+  /** null: the object is as the file declares it. */
   readonly change: ManifestChange | null;
   /** The fields to write: those that the file owns or owned before and that have a wrong value. */
   readonly writes: Fields;
@@ -47,7 +47,7 @@ export interface Comparison {
   readonly final: Fields | null;
 }
 
-/** One object as the file wants it, as it was applied last, and as it is now. undefined: it does not exist there. */
+/** One object as the file declares it, as it was applied last, and as it is now. undefined: it does not exist there. */
 export interface Views {
   readonly wanted: Fields | undefined;
   readonly owned: Fields | undefined;

@@ -29,7 +29,7 @@ export interface ApplyPlan {
   /** In an order in which the store accepts each of them. */
   readonly steps: readonly ApplyStep[];
   readonly drift: readonly ManifestDrift[];
-  /** How many objects of the file are as it wants them. */
+  /** How many objects are as the file declares them. */
   readonly unchanged: number;
   /** Objects that need only a new mark: they are already as wanted, or no longer exist. */
   readonly unmarked: readonly Comparison[];

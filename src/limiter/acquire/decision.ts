@@ -27,5 +27,5 @@ export interface Denied {
   readonly paused?: PausedBy;
 }
 
-/** The answer of `tryAcquire`. `granted` tells the two apart. */
+/** The answer of `tryAcquire`. `granted` distinguishes the two. */
 export type Decision<L extends string = string> = Granted<L> | Denied;

@@ -34,9 +34,9 @@ export function decisionOf(
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
   const { onDecision, onEvent } = context.options;
   // `onEvent` gets every limit that was asked; `onDecision` only whether a shadow would have refused, or a limit is near.
-  const isToHear = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
-  const told = !granted || wants === 'decision' || isToHear;
-  const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
+  const hasListener = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
+  const needsStatuses = !granted || wants === 'decision' || hasListener;
+  const statuses = needsStatuses ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const { reason, retryAfterMs } = outcome;
@@ -117,7 +117,7 @@ export function isHeard({ onDecision, onEvent }: ResolvedOptions): boolean {
   return onDecision !== null || onEvent !== null;
 }
 
-/** Whether a listener learns from the statuses of a grant. */
+/** Whether the statuses of a grant say more to a listener than the amounts. */
 function hasOptions({ asks }: LevelAsk): boolean {
   return asks.some(({ shadow, warnAt }) => shadow === true || warnAt !== undefined);
 }

@@ -35,7 +35,7 @@ export function viewFoundPause({ entityId, resource, pause }: FoundPause): Pause
   return { entityId, resource, ...viewPause(pause) };
 }
 
-/** Comes before everything else that is wrong with the request: a revoked key learns nothing about the limits. */
+/** Comes before all other errors of the request: the caller of a revoked key must not find out which limits exist. */
 export function denyByKnownPause(
   context: Context,
   { request, nowMs }: Ask,

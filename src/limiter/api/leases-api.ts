@@ -7,7 +7,7 @@ import type { EpochMs } from '../../core/units.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
-import { tellLeaseReleased, tellSlotsReleased } from '../lease/released-events.js';
+import { emitLeaseReleased, emitSlotsReleased } from '../lease/released-events.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
 /** A lease that has a holder in a bucket. */
@@ -121,13 +121,13 @@ export class LeasesApi {
         );
         if (released) {
           context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
-          tellSlotsReleased(context, record);
+          emitSlotsReleased(context, record);
           ended.push(record);
         }
       }
       after = page.next;
     } while (after !== null);
-    await tellLeaseReleased(context, ended);
+    await emitLeaseReleased(context, ended);
     return ended.length > 0;
   }
 }

@@ -90,7 +90,7 @@ export function changeOf(
   const isUnfinished = isPartlyChanged(level);
   const isWhole = isUnfinished || (refundsOnExpiry && totals !== null);
   const amounts = isWhole ? allAmounts(level, totals ?? []) : changedAmounts(level, totals ?? []);
-  // The holder must be read to give its slots back, or to learn whether an expiry has already given these totals back.
+  // The holder must be read to give its slots back, or to find out whether an expiry has already given these totals back.
   const asksHolder = held && (fate === 'release' || (refundsOnExpiry && totals !== null && totals.length > 0));
   if (!asksHolder && !isUnfinished && !amounts.some(isChanged)) return null;
   const holder = held ? fate : 'none';

@@ -25,8 +25,8 @@ import {
 type Answer = Exclude<OperationResult, { readonly kind: 'failed' }>;
 
 /**
- * The account of a lease that may be in use by several processes. Its state is in the holders: every operation names what
- * it wants, and the store decides what is due. The first level decides for all levels, and answers with the whole account of
+ * The account of a lease that may be in use by several processes. Its state is in the holders: every operation states the
+ * change, and the store decides what is due. The first level decides for all levels, and answers with the whole account of
  * the lease. The parents are brought to that account, so that they agree in whatever order they are reached, and the next
  * operation brings them what a process that was killed has not.
  */

@@ -284,8 +284,8 @@ function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome)
 
 /**
  * A part that cannot be given back is retried in the background if it has a holder, which shows whether it is still
- * taken. Without a holder it stays taken, which is the strict side, and `onError` is told, because nothing else shows
- * it. False: a part could not be given back yet.
+ * taken. Without a holder it stays taken, which is the strict side. It is reported to `onError`, because nothing else
+ * shows it. False: a part could not be given back yet.
  */
 async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<boolean> {
   const { call, request } = consuming;

@@ -299,7 +299,7 @@ function enforced(verdict: Verdict): Verdict {
   return rest;
 }
 
-/** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can tell. */
+/** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can show it. */
 function mayHaveFreeSlots(verdict: Verdict, trust: Trust): boolean {
   if (trust !== 'guess' || verdict.waitMs === 0 || verdict.shadow !== true) return false;
   return holdsSlots(verdict.limit.kind) && !exceedsCapacity(verdict);

@@ -11,7 +11,7 @@ import {
 } from './file-identity.js';
 import type { FileOpener } from './file-opener.js';
 
-/** What the owner of an open file is told. */
+/** The events of an open file. */
 export interface OpenFileEvents {
   /** A file was opened whose tables are complete: its time comes before any call. */
   onOpened(connection: FileConnection): void;
