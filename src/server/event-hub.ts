@@ -55,7 +55,10 @@ export class EventHub {
     for (const end of this.#streams) end();
   }
 
-  /** The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an event. */
+  /**
+   * The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an
+   * event.
+   */
   stream(
     signal: AbortSignal,
     isWanted: (event: ServerEvent) => boolean = () => true,

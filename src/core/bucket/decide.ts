@@ -23,7 +23,10 @@ export interface PortablePart {
   readonly taken: readonly Amount[];
   /** The ids of the last adjusts, the latest last: a repeated adjust counts once. */
   readonly adjusts: readonly string[];
-  /** How often the account of the lease has changed: at the first level it counts the changes, at a parent it says which the parent has. Left out: 0. */
+  /**
+   * How often the account of the lease has changed: at the first level it counts the changes, at a parent it says which
+   * the parent has. Left out: 0.
+   */
   readonly step?: number;
   /** The slots of the lease were given back before its end. */
   readonly released?: true;

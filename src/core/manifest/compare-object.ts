@@ -57,8 +57,9 @@ export interface Views {
 
 /**
  * Sets each field that the file names. A field that the file named before and no longer names gets its default value.
- * A field that the file never named stays. A pause that has ended is not named: an entity that was paused by hand since stays
- * paused, whether the file named the ended pause before or only now. An object that the file no longer names is deleted if it has no other fields.
+ * A field that the file never named stays. A pause that has ended is not named: an entity that was paused by hand since
+ * stays paused, whether the file named the ended pause before or only now. An object that the file no longer names is
+ * deleted if it has no other fields.
  */
 export function compareObject(
   target: ManagedTarget,

@@ -17,7 +17,10 @@ import { checkTree, type TreeChange } from './record-tree.js';
 export interface LiveState {
   /** By the key of the level. */
   readonly configs: ReadonlyMap<string, StoredConfig>;
-  /** By id: records that the file names or named, all their parents, and all descendants of records that may move or be deleted. */
+  /**
+   * By id: records that the file names or named, all their parents, and all descendants of records that may move or be
+   * deleted.
+   */
   readonly records: ReadonlyMap<string, LiveRecord>;
 }
 

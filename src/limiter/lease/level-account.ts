@@ -46,7 +46,10 @@ export function openLevel(granted: GrantedLevel): LevelAccount {
   };
 }
 
-/** The rates of a level that an operation changes, with their new totals. null: the rates stay, also if an expiry gave them back. */
+/**
+ * The rates of a level that an operation changes, with their new totals. null: the rates stay, also if an expiry gave
+ * them back.
+ */
 export function totalsAfter(level: LevelAccount, operation: LeaseOperation): readonly Amount[] | null {
   switch (operation.kind) {
     case 'settle':

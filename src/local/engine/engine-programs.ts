@@ -24,7 +24,10 @@ export type EngineSearch<Found> =
   | ({ readonly status: 'available' } & Found)
   | { readonly status: 'unavailable'; readonly reason: string };
 
-/** DynamoDB Local is compiled for this version: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.html */
+/**
+ * DynamoDB Local is compiled for this version:
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.html
+ */
 const LEAST_JAVA = 17;
 
 const LOOK_UP: Readonly<Record<EngineName, (folders: readonly string[]) => EngineSearch<EngineProgram>>> = {

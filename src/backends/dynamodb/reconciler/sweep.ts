@@ -37,7 +37,8 @@ interface SweptNamespace {
 
 /**
  * Visits every bucket on the sweep list of every active namespace. A failure of one bucket is in the report; an
- * unavailable store rejects, and so does a table that needs a newer client. Several sweeps may run at once: a step counts only for the sweep whose write succeeded.
+ * unavailable store rejects, and so does a table that needs a newer client. Several sweeps may run at once: a step
+ * counts only for the sweep whose write succeeded.
  */
 export async function sweep(table: Table, options: SweepOptions): Promise<ReconcilerReport> {
   const startMs = performance.now();

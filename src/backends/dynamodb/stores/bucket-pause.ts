@@ -26,10 +26,10 @@ interface PauseContext {
 }
 
 /**
- * Pauses a bucket in two places. The config record of the entity and resource, which every process reads and caches, has the
- * pause for levels that an ask does not write and for per-call limits; its transaction has the audit record and decides which of
- * several pauses applies. Then every shard gets the same pause, which stops the next take of every process. If a process
- * stops in between, the pause applies, but later; a repetition completes it.
+ * Pauses a bucket in two places. The config record of the entity and resource, which every process reads and caches,
+ * has the pause for levels that an ask does not write and for per-call limits; its transaction has the audit record and
+ * decides which of several pauses applies. Then every shard gets the same pause, which stops the next take of every
+ * process. If a process stops in between, the pause applies, but later; a repetition completes it.
  */
 export function createBucketPause(
   table: Table,

@@ -10,8 +10,8 @@ import { createWriteId } from '../bucket/writes/record-write.js';
 import type { ShardImage } from '../table/items.js';
 
 /**
- * Ends leases of a shard, `MAX_HOLDERS` with each write, until at most `most` are open. Their slots return, and the rates that
- * their holders carry, as after an expiry.
+ * Ends leases of a shard, `MAX_HOLDERS` with each write, until at most `most` are open. Their slots return, and the
+ * rates that their holders carry, as after an expiry.
  */
 export async function releaseHolders(
   executor: Executor,

@@ -17,9 +17,9 @@ const ROWS_PER_ROUND = 2 * WRITES_PER_ROUND;
 const KEPT_BUCKETS = 10_000;
 
 /**
- * Removes what no answer depends on: idle buckets of a large file, expired usage, audit records and receipts. Each round scans a
- * bounded number of rows of each table from a cursor, inside a write transaction: no timer, no extra process, and no
- * call that pays for all of it.
+ * Removes what no answer depends on: idle buckets of a large file, expired usage, audit records and receipts. Each
+ * round scans a bounded number of rows of each table from a cursor, inside a write transaction: no timer, no extra
+ * process, and no call that pays for all of it.
  */
 export class Maintenance {
   readonly #sql: Statements;

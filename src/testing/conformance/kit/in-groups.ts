@@ -111,8 +111,8 @@ function hasExpiredHolders(memory: MemorySpace, { levels }: ConsumeRequest, nowM
 }
 
 /**
- * The same ask again, and an ask for the whole capacity besides the reserve. Companions of an ask with several levels take nothing: what they
- * take at one level before another refuses would change the answer.
+ * The same ask again, and an ask for the whole capacity besides the reserve. Companions of an ask with several levels
+ * take nothing: what they take at one level before another refuses would change the answer.
  */
 function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean): readonly ConsumeRequest[] {
   const [level, ...parents] = levels;

@@ -43,9 +43,10 @@ const LARGE_MILLI = 2 ** 50;
 
 /**
  * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
- * reserve come first, those with the same reserve in the order of their arrival, and those that may be cut last. An ask that the image cannot deny
- * for certain is written as if it fitted, and the condition decides. The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
- * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
+ * reserve come first, those with the same reserve in the order of their arrival, and those that may be cut last. An ask
+ * that the image cannot deny for certain is written as if it fitted, and the condition decides. The asks are answered
+ * as if each came alone, one after another. An ask that is short while holders have expired waits, with those behind
+ * it, until the asks before it are written and the expired holders are reclaimed.
  */
 export function planGroup(image: ShardImage, entries: readonly Entry[], at: PlanContext): GroupPlan {
   const newest = newestLevel(entries);
