@@ -211,7 +211,7 @@ function checkObject(field: string, value: unknown): asserts value is object {
 }
 
 export function checkText(field: string, value: unknown): void {
-  if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'text', value);
+  if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'a string', value);
 }
 
 export function checkOneOf(field: string, value: unknown, allowed: readonly string[]): void {
