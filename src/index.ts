@@ -102,7 +102,8 @@ export {
   ValidationError,
   VersionConflict,
 } from './core/errors.js';
-export { Limit, type LimitOptions, type RateOptions } from './core/limit.js';
+export { Limit, type RateOptions } from './core/limit.js';
+export type { LimitOptions } from './core/limit-options.js';
 export type { LimitKind } from './core/limit-kind.js';
 export type { Pause, PauseChange, PauseData, PausedBy, PauseView } from './core/pause.js';
 export { RateLimitExceeded } from './core/rate-limit-exceeded.js';

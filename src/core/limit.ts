@@ -5,9 +5,6 @@ import { hasBalance, type LimitKind } from './limit-kind.js';
 import { checkLimitOptions, type LimitOptions, parseOptions, printOptions, sortedReserve } from './limit-options.js';
 import { MAX_AMOUNT, MILLI } from './units.js';
 
-export { isConsumed, type LimitKind } from './limit-kind.js';
-export type { LimitOptions } from './limit-options.js';
-
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -3,7 +3,7 @@ import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { type AmountChange, deltasOf } from '../../core/bucket/holder-rules.js';
 import { ValidationError } from '../../core/errors.js';
 import { add, type Int, sub } from '../../core/int.js';
-import { isConsumed } from '../../core/limit.js';
+import { isConsumed } from '../../core/limit-kind.js';
 import { holdsSlotsOf, kindOf } from '../acquire/levels.js';
 import type { LeaseOperation } from './lease-operation.js';
 

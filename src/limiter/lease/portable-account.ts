@@ -3,7 +3,7 @@ import { type Amount, type Holder, wholeTokens } from '../../core/bucket/decide.
 import type { ClosedState } from '../../core/bucket/portable.js';
 import { buildLeaseId, encodeRandom, parsePlainResource } from '../../core/identifiers.js';
 import type { Int } from '../../core/int.js';
-import type { LimitKind } from '../../core/limit.js';
+import type { LimitKind } from '../../core/limit-kind.js';
 import type { EpochMs } from '../../core/units.js';
 import { kindOf } from '../acquire/levels.js';
 import { callStore, type Context, settleStore } from '../context.js';

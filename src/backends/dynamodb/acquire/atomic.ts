@@ -2,7 +2,7 @@ import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { type Amount, amountOf, askOf } from '../../../core/bucket/decide.js';
 import { leastOf, withAmount } from '../../../core/bucket/at-most.js';
 import { sub, toInt } from '../../../core/int.js';
-import { isConsumed } from '../../../core/limit.js';
+import { isConsumed } from '../../../core/limit-kind.js';
 import { MAX_WRITES_AT_ONCE } from '../bucket/executor.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
 import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';

@@ -6,7 +6,7 @@ import { MemorySpace } from '../../../backends/embedded/memory-space.js';
 import { askOf } from '../../../core/bucket/decide.js';
 import { changesBy } from '../../../core/bucket/holder-rules.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
-import { isConsumed } from '../../../core/limit.js';
+import { isConsumed } from '../../../core/limit-kind.js';
 import { shareOfCapacity } from '../../../core/limit-options.js';
 import { MAX_AMOUNT, MILLI } from '../../../core/units.js';
 
