@@ -10,7 +10,10 @@ export interface ClientNews {
   readonly grants: number;
 }
 
-/** A process that acquires from one bucket through a server, with many calls in flight. The first order starts it; each is answered. */
+/**
+ * A process that acquires from one bucket through a server, with many calls in flight. The first order starts it; each
+ * is answered.
+ */
 export function askForBench(): void {
   let load: ClientNews | null = null;
   process.on('disconnect', () => process.exit());

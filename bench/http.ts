@@ -59,8 +59,8 @@ async function post(url: string, agent: Agent): Promise<void> {
 }
 
 /**
- * Eight client processes, 512 calls in flight, one server, one bucket. The clients never pause: while they start, few calls are in
- * flight, and a write carries few of them.
+ * Eight client processes, 512 calls in flight, one server, one bucket. The clients never pause: while they start, few
+ * calls are in flight, and a write carries few of them.
  */
 async function* hotBucketRows(): AsyncGenerator<Row> {
   await using engine = await startEngine('dynoxide');

@@ -16,7 +16,8 @@ import type { LeaseStore } from './backend/lease-store.js';
 import type { ManagedStore } from './backend/managed-store.js';
 import type { NamespaceStore } from './backend/namespace-store.js';
 import type { UsageStore } from './backend/usage-store.js';
-import type { Amount, AskedAmount, DenialReason, Holder, PortablePart, Verdict } from './core/bucket/decide.js';
+import type { Amount, AskedAmount, Holder, PortablePart, Verdict } from './core/bucket/decide.js';
+import type { DenialReason } from './core/bucket/conclude.js';
 import type { RateChange } from './core/bucket/holder-rules.js';
 import type { ClosedState, PortableChange } from './core/bucket/portable.js';
 import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
@@ -139,8 +140,8 @@ export interface OperateRequest {
 }
 
 /**
- * Each level succeeds or fails separately. A successful level is not undone; a retry sends only the failed levels. `isUnfinished`:
- * the store has kept in `progress` what is left to do, and the next change continues there.
+ * Each level succeeds or fails separately. A successful level is not undone; a retry sends only the failed levels.
+ * `isUnfinished`: the store has kept in `progress` what is left to do, and the next change continues there.
  */
 export type LevelResult =
   | {
@@ -202,7 +203,10 @@ export interface ChargeLevels {
 /** `repeated`: an earlier call with this id has counted. `id-used`: it had another content. Both changed nothing. */
 export type ChargeOutcome = { readonly kind: 'charged' | 'repeated' | 'id-used' };
 
-/** What a store implements. Every call passes the time: a store reads no clock. Return a plain value where the result is available synchronously. */
+/**
+ * What a store implements. Every call passes the time: a store reads no clock. Return a plain value where the result is
+ * available synchronously.
+ */
 export interface Backend {
   readonly name: string;
   /** The data is lost when the process ends. A program may warn where that would surprise its user. */
@@ -217,7 +221,10 @@ export interface Backend {
   /** The time that all clients of the store share, if there is one. It never goes back. null: not known yet. */
   storeTimeMs?(): EpochMs | null;
 
-  /** Takes from all levels or none, in the order of the calls. Creates missing buckets full. Undoes its takes before it rejects. */
+  /**
+   * Takes from all levels or none, in the order of the calls. Creates missing buckets full. Undoes its takes before it
+   * rejects.
+   */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Changes what a lease has taken, and keeps or removes its holder. One result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;

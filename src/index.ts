@@ -71,13 +71,13 @@ export type {
   Amount,
   AskedAmount,
   ClosedState,
-  DenialReason,
   Holder,
   LimitStatus,
   ParentAmount,
   PortablePart,
   Verdict,
 } from './core/bucket/decide.js';
+export type { DenialReason } from './core/bucket/conclude.js';
 export type { AmountChange, RateChange } from './core/bucket/holder-rules.js';
 export type { FollowedAccount, PortableChange, PortableOperation } from './core/bucket/portable.js';
 export type { StatedAmount, StatedDeltas, StatedTotals } from './core/bucket/portable-account.js';
@@ -102,7 +102,8 @@ export {
   ValidationError,
   VersionConflict,
 } from './core/errors.js';
-export { Limit, type LimitOptions, type RateOptions } from './core/limit.js';
+export { Limit, type RateOptions } from './core/limit.js';
+export type { LimitOptions } from './core/limit-options.js';
 export type { LimitKind } from './core/limit-kind.js';
 export type { Pause, PauseChange, PauseData, PausedBy, PauseView } from './core/pause.js';
 export { RateLimitExceeded } from './core/rate-limit-exceeded.js';

@@ -4,7 +4,8 @@ import type { TimeSources } from './core/steady-time.js';
 export const machineTime: TimeSources = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
-  // Not imported: a module without imports of Node is in the file that `headgate` shares with entry points for other runtimes.
+  // Not imported: a module without imports of Node is in the file that `headgate` shares with entry points for other
+  // runtimes.
   uptimeMs: () => process.getBuiltinModule('node:os').uptime() * 1_000,
 };
 
@@ -22,7 +23,7 @@ export function timeLeftMs(deadline: Deadline): number {
   return deadline - performance.now();
 }
 
-export async function pause(ms: number): Promise<void> {
+export async function sleep(ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }
 

@@ -10,7 +10,10 @@ export interface NamespaceRecord {
   readonly createdAtMs: EpochMs;
 }
 
-/** The registry. A name belongs to at most one active namespace. A deleted one keeps its data until it is purged, and its id for ever. */
+/**
+ * The registry. A name belongs to at most one active namespace. A deleted one keeps its data until it is purged, and
+ * its id for ever.
+ */
 export interface NamespaceStore {
   /** Returns the active namespace with that name, or registers one under `id`. */
   register(call: RegistryChange, name: string, id: string): Awaitable<NamespaceRecord>;

@@ -21,10 +21,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   printFailure(terminal, describeFailure(error), false);
   process.exit(1);
 });
-// There is no other place to tell of it. Without a listener it would end the process.
-process.stderr.on('error', () => {});
-
-// If the reader of the messages is gone, a server or a worker must run on, and a command must keep its exit code.
+// If the reader of the messages is gone, there is no other place for them. Without a listener the error would end the
+// process: a server or a worker must run on, and a command must keep its exit code.
 process.stderr.on('error', () => {});
 
 process.exitCode = await runCli(process.argv.slice(2), terminal, readVersion());

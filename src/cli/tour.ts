@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadDriver } from '../backends/embedded/file/driver.js';
+import { loadDriver } from '../backends/embedded/file/database/driver.js';
 import { systemClock } from '../clock.js';
 import { isHeadgateError } from '../core/errors.js';
 import { Limit } from '../core/limit.js';

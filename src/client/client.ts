@@ -29,7 +29,7 @@ export interface RemoteRequest<L extends string = string> {
   readonly atomic?: boolean;
 }
 
-/** The answer of `tryAcquire`. `granted` tells the two apart. */
+/** The answer of `tryAcquire`. `granted` distinguishes the two. */
 export type RemoteDecision<L extends string = string> =
   | {
       readonly granted: true;

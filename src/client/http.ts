@@ -110,7 +110,7 @@ export class Sender {
         const isLast = !sending.repeatable || attempt >= this.#retries;
         if (isLast || !(error instanceof HeadgateError) || !error.retryable) throw error;
       }
-      await pause(FIRST_PAUSE_MS * 2 ** attempt * (0.5 + Math.random()));
+      await sleep(FIRST_PAUSE_MS * 2 ** attempt * (0.5 + Math.random()));
     }
   }
 
@@ -201,6 +201,6 @@ function isDenial({ violations }: ProblemBody): boolean {
   return Array.isArray(violations);
 }
 
-async function pause(ms: number): Promise<void> {
+async function sleep(ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }

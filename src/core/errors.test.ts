@@ -95,7 +95,7 @@ test.each(table)(
   },
 );
 
-test('a pause is told with its end and its reason, and a denial by a limit has no field for it', () => {
+test('the message of a pause has its end and its reason, and a denial by a limit has no field for it', () => {
   const until = new Date('2027-01-31T10:00:00Z');
   const told = new RateLimitExceeded({
     ...revoked,
@@ -137,7 +137,7 @@ test('an error keeps its cause, and its JSON has only the message of the cause',
   expect(new AccessDenied('m').toJSON()).not.toHaveProperty('cause');
 });
 
-test('an infrastructure error is retryable if its constructor was told so', () => {
+test('an infrastructure error is retryable if its constructor says so', () => {
   const retryable = new InfrastructureError('infrastructure.busy', 'm', { retryable: true });
   expect([retryable.retryable, retryable.exitCode]).toEqual([true, 9]);
   expect(isHeadgateError(retryable, 'infrastructure.busy')).toBe(true);

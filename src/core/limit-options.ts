@@ -22,7 +22,7 @@ type StoredOptions = { readonly [Name in keyof LimitOptions]-?: LimitOptions[Nam
 /** Shares have at most 3 decimals, so that a share of a whole number of tokens is a whole number of millitokens. */
 const SHARE_STEPS = 1_000;
 
-export function checkOptions(name: string, options: LimitOptions): void {
+export function checkLimitOptions(name: string, options: LimitOptions): void {
   const { reserve, shadow, warnAt } = options;
   if (reserve !== undefined) checkReserve(`${name}.reserve`, reserve);
   if (shadow !== undefined && typeof shadow !== 'boolean') {

@@ -2,11 +2,8 @@ import { ValidationError } from './errors.js';
 import { checkLimitName } from './identifiers.js';
 import { checkKnownFields } from './known-fields.js';
 import { hasBalance, type LimitKind } from './limit-kind.js';
-import { checkOptions, type LimitOptions, parseOptions, printOptions, sortedReserve } from './limit-options.js';
+import { checkLimitOptions, type LimitOptions, parseOptions, printOptions, sortedReserve } from './limit-options.js';
 import { MAX_AMOUNT, MILLI } from './units.js';
-
-export { isConsumed, type LimitKind } from './limit-kind.js';
-export type { LimitOptions } from './limit-options.js';
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -108,7 +105,7 @@ export class Limit<Name extends string = string> {
     checkWhole(`${name}.refillAmount`, rule.refillAmount, rule.capacity === 0 ? 0 : 1, MAX_AMOUNT);
     checkWhole(`${name}.refillPeriodMs`, rule.refillPeriodMs, 1, MAX_PERIOD_MS);
     if (rule.cost !== undefined) checkWhole(`${name}.cost`, rule.cost, 0, MAX_AMOUNT);
-    checkOptions(name, rule);
+    checkLimitOptions(name, rule);
     return new Limit({ ...rule, name, kind: 'rate', cost: rule.cost });
   }
 
@@ -122,7 +119,7 @@ export class Limit<Name extends string = string> {
     checkKnownFields(name, options, OPTION_FIELDS);
     checkWhole(`${name}.capacity`, capacity, 0, MAX_AMOUNT);
     if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
-    checkOptions(name, options);
+    checkLimitOptions(name, options);
     const rule = { name, kind: 'concurrent', capacity, refillAmount: 0, refillPeriodMs: 0 } as const;
     return new Limit({ ...options, ...rule, cost: options.cost });
   }
@@ -135,7 +132,7 @@ export class Limit<Name extends string = string> {
     checkLimitName(name);
     checkKnownFields(name, options, OPTION_FIELDS);
     if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
-    checkOptions(name, options);
+    checkLimitOptions(name, options);
     const capacity = Number.POSITIVE_INFINITY;
     const rule = { name, kind: 'unlimited', capacity, refillAmount: 0, refillPeriodMs: 0 } as const;
     return new Limit({ ...options, ...rule, cost: options.cost });

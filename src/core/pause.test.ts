@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { concludeAt } from './bucket/decide.js';
+import { concludeAt } from './bucket/conclude.js';
 import {
   checkReason,
   decodePause,

@@ -76,7 +76,7 @@ export function samePause(a: Pause | null | undefined, b: Pause | null | undefin
 /** Refuses a reason that no store could keep, or that would make every record of a bucket large. */
 export function checkReason(reason: unknown, field = 'reason'): asserts reason is string {
   if (typeof reason !== 'string' || reason.length === 0 || reason.length > MAX_REASON || ILLEGAL.test(reason)) {
-    throw new ValidationError(field, `a text of 1 to ${MAX_REASON} characters in one line`, reason);
+    throw new ValidationError(field, `a string of 1 to ${MAX_REASON} characters in one line`, reason);
   }
 }
 

@@ -1,4 +1,5 @@
-import type { DenialReason, LimitStatus } from './bucket/decide.js';
+import type { LimitStatus } from './bucket/decide.js';
+import type { DenialReason } from './bucket/conclude.js';
 import { HeadgateError } from './errors.js';
 import type { PausedBy } from './pause.js';
 

@@ -18,7 +18,7 @@ export interface Context extends StoreContext {
   readonly knownPauses: KnownPauses;
   /**
    * The first lease of the short way and of the ordinary way, never used again. V8 drops the code that it compiled for a
-   * class when a full garbage collection finds no object of that class, and most leases live for microseconds.
+   * class when a full garbage collection finds no object of that class, and most leases exist for microseconds.
    */
   firstPlainLease: object | null;
   firstStoredLease: object | null;

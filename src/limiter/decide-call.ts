@@ -1,5 +1,5 @@
 import { attempt, attemptWithoutStore, type Finish } from './acquire/acquire.js';
-import { tellDecision } from './acquire/tell-decision.js';
+import { emitDecision } from './acquire/emit-decision.js';
 import type { Ask } from './acquire/ask.js';
 import type { Decision } from './acquire/decision.js';
 import { type AcquireRequest, copyRequest } from './acquire/request.js';
@@ -8,7 +8,7 @@ import type { NamespaceConnection } from './namespace-connection.js';
 import { closedError } from './outage/closed-error.js';
 import { attemptUntil } from './waiting/waiting.js';
 
-/** Decides one call of a limiter, at once or after a wait, and tells the decision. Opens the namespace if it is not open. */
+/** Decides one call of a limiter, at once or after a wait, and emits the decision. Opens the namespace if it is not open. */
 export function decideCall<T>(
   connection: NamespaceConnection,
   request: AcquireRequest,
@@ -60,12 +60,12 @@ function decideIn<T>(
   return attemptUntil(context, kept, owner).then(({ decision, waitedMs }) => end(decision, kept, waitedMs));
 }
 
-/** `finish`, after the decision was told to the listeners. */
+/** `finish`, after the listeners got the decision. */
 type End<T> = (...args: [...Parameters<Finish<T>>, waitedMs?: number]) => T;
 
 function endOf<T>(context: Context, finish: (decision: Decision) => T): End<T> {
   const { onDecision, onEvent } = context.options;
-  return onDecision === null && onEvent === null ? finish : told(context, finish);
+  return onDecision === null && onEvent === null ? finish : afterListeners(context, finish);
 }
 
 function decideUnopened<T>(
@@ -75,13 +75,13 @@ function decideUnopened<T>(
   finish: (decision: Decision) => T,
 ): Promise<T> {
   const context = connection.unopenedContext();
-  return attemptWithoutStore(context, request, error, told(context, finish));
+  return attemptWithoutStore(context, request, error, afterListeners(context, finish));
 }
 
-function told<T>(context: Context, finish: (decision: Decision) => T): End<T> {
+function afterListeners<T>(context: Context, finish: (decision: Decision) => T): End<T> {
   const startMs = context.clock.now();
   return (decision, request, waitedMs) => {
-    tellDecision(context, request, decision, startMs, waitedMs);
+    emitDecision(context, request, decision, startMs, waitedMs);
     return finish(decision);
   };
 }

@@ -23,7 +23,10 @@ export interface LimiterOptions<L extends string = string> {
   readonly principal?: string;
   /** Who holds leases, as `leases.list` shows it. */
   readonly caller?: string;
-  /** When a holder expires unless it is extended. From 5,000 to 604,800,000 (7 days). Default: `HEADGATE_LEASE_TTL_MS`, else 60,000. */
+  /**
+   * When a holder expires unless it is extended. From 5,000 to 604,800,000 (7 days). Default: `HEADGATE_LEASE_TTL_MS`,
+   * else 60,000.
+   */
   readonly leaseTtlMs?: number;
   /**
    * The secrets of lease tokens: the first signs, and a token of either is accepted, so that a secret can be replaced
@@ -208,7 +211,7 @@ function checkObject(field: string, value: unknown): asserts value is object {
 }
 
 export function checkText(field: string, value: unknown): void {
-  if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'text', value);
+  if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'a string', value);
 }
 
 export function checkOneOf(field: string, value: unknown, allowed: readonly string[]): void {

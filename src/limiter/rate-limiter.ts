@@ -99,7 +99,7 @@ export class RateLimiter<L extends string = string> {
     await charge(this.#opened, 'charge', request);
   }
 
-  /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
+  /** Gives the amounts back at every level that has the limits, never above the capacity. `id`: as of a charge. */
   async credit(request: ChargeRequest<L>): Promise<void> {
     await charge(this.#opened, 'credit', request);
   }

@@ -68,7 +68,7 @@ export class StoreConnection {
     return this.#store;
   }
 
-  /** Opens the store if it is not open. Throws if the namespace is missing or not active. The limiter uses it until `leave`. */
+  /** Opens the store if it is not open. Throws if the namespace is missing or not active. `leave` ends its use. */
   async contextOf(
     namespace: string,
     limiter: object,

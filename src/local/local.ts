@@ -176,7 +176,7 @@ async function end(state: LocalState, pid: number): Promise<void> {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
     if (!(await within(STOP_MS, hasEnded))) continue;
-    // The engine closes its sockets last, and the next start wants the same port.
+    // The engine closes its sockets last, and the next start needs the same port.
     await within(RELEASE_MS, async () => (await freePort(state.port)) !== null);
     return;
   }

@@ -6,8 +6,8 @@ const WINDOWS_LIST = 'Get-CimInstance Win32_Process | ForEach-Object { "$($_.Pro
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * The command lines of the visible processes by id. A command line tells a process from a later one with the same id. A
- * process that has ended but was not reaped yet has no command line, and is not listed.
+ * The command lines of the visible processes by id. A command line distinguishes a process from a later one with the
+ * same id. A process that has ended but was not reaped yet has no command line, and is not listed.
  */
 export function listProcesses(): ReadonlyMap<number, string> {
   if (process.platform === 'linux') return fromProc();

@@ -17,7 +17,10 @@ type Known = Pick<AccessEntry, 'operation' | 'token' | 'namespace'>;
 
 const NOTHING: Known = { operation: null, token: null, namespace: null };
 
-/** What the app has found out about a request. By the request, because the answer to HEAD is another object than the one to GET. */
+/**
+ * What the app has found out about a request. By the request, because the answer to HEAD is another object than the one
+ * to GET.
+ */
 const knownOf = new WeakMap<Request, Known>();
 
 export function noteCaller(request: Request, known: Known): void {

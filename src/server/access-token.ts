@@ -118,7 +118,7 @@ function checkToken(field: string, value: unknown): AccessToken {
   checkKnownFields(field, value, TOKEN_FIELDS);
   const { name, role, namespace, entityPrefix, ownLimits, sha256 } = value as Record<keyof AccessToken, unknown>;
   if (typeof name !== 'string' || !NAME.test(name)) {
-    throw new ValidationError(`${field}.name`, 'a text of 1 to 64 characters in one line', name);
+    throw new ValidationError(`${field}.name`, 'a string of 1 to 64 characters in one line', name);
   }
   if (role !== 'app' && role !== 'admin') throw new ValidationError(`${field}.role`, `'app' or 'admin'`, role);
   if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace);

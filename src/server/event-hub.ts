@@ -56,8 +56,8 @@ export class EventHub {
   }
 
   /**
-   * The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an event.
-   * `onEnd`: called once, when the stream has ended.
+   * The events from now on as server-sent events, until the client leaves or the hub closes. `show`: what is sent of an
+   * event. `onEnd`: called once, when the stream has ended.
    */
   stream(
     signal: AbortSignal,

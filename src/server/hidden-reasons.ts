@@ -7,8 +7,8 @@ import type { ServerEvent } from './event-hub.js';
 const HIDDEN = '(hidden: the token does not cover the paused entity)';
 
 /**
- * What a token may read of a pause. Tenants with a common parent learn that it is paused, because that refuses their asks. Why it
- * is paused is for its operator.
+ * What a token may read of a pause. Tenants with a common parent learn that it is paused, because that refuses their
+ * asks. Why it is paused is for its operator.
  */
 function shownPause(token: AccessToken | null, paused: PausedBy): PausedBy {
   return token === null || coversEntity(token, paused.entityId) ? paused : { ...paused, reason: HIDDEN };

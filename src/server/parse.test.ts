@@ -11,7 +11,7 @@ describe('the sentence of a bad request', () => {
     [{ ...ASK, consumed: {} }, 'Expected `body.consumed` to be a field of this operation, got "consumed"'],
     [{ entityId: 'user-1' }, 'Expected `body.resource` to be given, got undefined'],
     [{ ...ASK, entityId: '' }, 'Expected `body.entityId` to be at least 1 long, got ""'],
-    [{ ...ASK, entityId: 5 }, 'Expected `body.entityId` to be text, got 5'],
+    [{ ...ASK, entityId: 5 }, 'Expected `body.entityId` to be a string, got 5'],
     [{ ...ASK, portable: 1 }, 'Expected `body.portable` to be true or false, got 1'],
     [[], 'Expected `body.entityId` to be given, got undefined (and 1 more problem)'],
     ['7', 'Expected `body` to be an object, got 7'],

@@ -13,7 +13,7 @@ export function parse(part: string, schema: v.GenericSchema, value: unknown): un
 
 /** The words for what valibot names by a type. */
 const TYPES: Readonly<Record<string, string>> = {
-  string: 'text',
+  string: 'a string',
   number: 'a number',
   boolean: 'true or false',
   Object: 'an object',

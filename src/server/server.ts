@@ -46,8 +46,8 @@ export interface ServerOptions extends WaitingBounds {
   /** The format of the rate-limit fields of decisions. Default: `draft-10`. */
   readonly headers?: HeaderFormat;
   /**
-   * Whether `/metrics`, `/docs` and `/openapi.json` need an admin token: `/metrics` one for every namespace, because it counts
-   * all of them. `/healthz` and `/readyz` stay open for probes. Default: false.
+   * Whether `/metrics`, `/docs` and `/openapi.json` need an admin token: `/metrics` one for every namespace, because it
+   * counts all of them. `/healthz` and `/readyz` stay open for probes. Default: false.
    */
   readonly protectService?: boolean;
   /** Called with errors that are not the client's. Default: a process warning. */

@@ -10,8 +10,8 @@ export interface WaitingBounds {
   /** The same for each token, so that one of them cannot keep the others out. Default: half of `maxWaiting`. */
   readonly maxWaitingPerToken?: number;
   /**
-   * The longest `wait.timeoutMs` of an ask; a longer one is bad input. Default: 290 000, because `fetch` of Node gives up a request
-   * after 300 seconds without an answer, whatever its timeout is.
+   * The longest `wait.timeoutMs` of an ask; a longer one is bad input. Default: 290 000, because `fetch` of Node gives
+   * up a request after 300 seconds without an answer, whatever its timeout is.
    */
   readonly maxWaitMs?: number;
 }

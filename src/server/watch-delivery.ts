@@ -8,8 +8,8 @@ interface Exchange {
 }
 
 /**
- * A client that was gone when its answer arrived resets the connection after one round trip. A later reset says nothing of the
- * answer: load balancers reset connections that are idle.
+ * A client that was gone when its answer arrived resets the connection after one round trip. A later reset says nothing
+ * of the answer: load balancers reset connections that are idle.
  */
 const RESET_MS = 1_000;
 
@@ -64,7 +64,10 @@ function watchSocket(socket: Socket): Sent[] {
   return sent;
 }
 
-/** Node would close the connection with the answer, and a reset would reach no one. Ends the stream, and awaits the client's end. */
+/**
+ * Node would close the connection with the answer, and a reset would reach no one. Ends the stream, and awaits the
+ * client's end.
+ */
 function closeSlowly(socket: Socket): void {
   probe(socket);
   socket.destroySoon = () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { loadDriver } from '../../src/backends/embedded/file/driver.js';
+import { loadDriver } from '../../src/backends/embedded/file/database/driver.js';
 import { file } from '../../src/backends/embedded/file/file.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';

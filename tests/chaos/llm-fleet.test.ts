@@ -67,8 +67,8 @@ describe.skipIf(found.status === 'unavailable')(
     });
 
     test('with small calls, and a quota that the machine can use up, the provider refuses no call, and at least 90 % of its quota is used; without Headgate it refuses some', async () => {
-      // Otherwise the processors, and not the quota, decide how many small calls there are. With the burst, the quota is three times
-      // its rate: 40 % of what the machine can do.
+      // Otherwise the processors, and not the quota, decide how many small calls there are. With the burst, the quota
+      // is three times its rate: 40 % of what the machine can do.
       const trial = { ...SMALL, model: 'unlimited-calls', durationMs: 15_000 } as const;
       const able = await run('without a quota', { ...trial, store: storeOf(), quota: null });
       const tokensPerSecond = Math.floor((able.figures.tokens / 15) * (0.4 / 3));

@@ -51,7 +51,7 @@ describe.skipIf(modules === undefined)(`an app of Next.js that is built and star
     expect(await statuses(1, 'api/users', { 'x-user': 'eve' })).toEqual([200]);
   });
 
-  test('clients are told apart by the address that the proxy has written, IPv6 by its /56 network', async () => {
+  test('clients are distinguished by the address that the proxy has written, IPv6 by its /56 network', async () => {
     const from = async (address: string) => statuses(1, 'api/addresses', { 'x-forwarded-for': address });
     const sameNetwork = ['2001:db8:1:ff00::1', '6.6.6.6, 2001:db8:1:ff42::2', '2001:db8:1:ffff::3'];
     expect([await from(sameNetwork[0]!), await from(sameNetwork[1]!)]).toEqual([[200], [200]]);

@@ -134,7 +134,10 @@ function problemsOf(program: Command, words: readonly string[]): readonly string
     : unknown;
 }
 
-/** Commands in the running text, such as `headgate usage list gpt-4`. Two words begin log messages of the functions, not commands. */
+/**
+ * Commands in the running text, such as `headgate usage list gpt-4`. Two words begin log messages of the functions, not
+ * commands.
+ */
 function commandsInText(page: string): readonly (readonly string[])[] {
   const spans = proseOf(page)
     .replaceAll('\n', ' ')

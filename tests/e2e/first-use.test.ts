@@ -96,7 +96,7 @@ describe.skipIf(process.platform === 'win32')('a new user (skipped on Windows: s
     expect(await program.untilLine(/resource/)).toBe('rpm:30/min tpm:10000/min from resource');
   });
 
-  test('an outage policy: local admits the limit once in this process, and says that it decided', async () => {
+  test('under the outage policy local this process grants the limit once, and the decision names the policy', async () => {
     const project = install.open('outage');
     project.saveProgram('outage.mjs', `${GUIDE}outages.md`, ['examples/guide/outages.ts#policy']);
     expect(await project.node(['outage.mjs'])).toBe(shownBy(`${GUIDE}outages.md`, 'outage.mjs'));

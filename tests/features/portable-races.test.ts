@@ -82,7 +82,7 @@ describe.each(STORES)('contradictory steps of two processes on %s', (name, start
     expect(given.map(({ slots }) => slots)).toEqual([8, 8]);
   });
 
-  test('a process whose operation is refused brings the parent the end that its process has not', async () => {
+  test('a process whose operation is refused writes the end of the lease to the parent, if the process that ended it has not', async () => {
     const { one, other, lease, resumed } = await open(await store.space());
     one.kill({ at: 1, lost: 'request' });
     await expect(lease.commit({ tpd: 812 })).rejects.toMatchObject({ code: 'backend.unavailable' });
@@ -90,7 +90,7 @@ describe.each(STORES)('contradictory steps of two processes on %s', (name, start
     expect(await taken(other.limiter)).toEqual({ rpd: 1, tpd: 812, slots: 0 });
   });
 
-  test('a commit that fails at the parent and is repeated tells the end of the lease once', async () => {
+  test('a commit that fails at the parent and is repeated emits the end of the lease once', async () => {
     const space = await store.space();
     const ends: unknown[] = [];
     const onEvent = (event: LimiterEvent): unknown =>

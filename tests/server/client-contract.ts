@@ -46,8 +46,8 @@ interface Where {
 type OfProblem = 'type' | 'title' | 'status' | 'detail' | 'code' | 'violated-policies';
 
 /**
- * What the client sends and reads, compared with the types that were generated from the OpenAPI document. Each member is `true`,
- * or shows both types.
+ * What the client sends and reads, compared with the types that were generated from the OpenAPI document. Each member
+ * is `true`, or shows both types.
  */
 export interface Contract<Operations> {
   readonly acquire: Same<AskBody, Sent<Operations, 'acquire'>>;

@@ -58,8 +58,8 @@ describe.skipIf(ENGINE.missing)(`a server on DynamoDB${ENGINE.note}`, () => {
 });
 
 /**
- * The id and the number of the last write. A lease that has ended is found by a conditional write of its bucket, which changes
- * these two and nothing else; its answer is 409.
+ * The id and the number of the last write. A lease that has ended is found by a conditional write of its bucket, which
+ * changes these two and nothing else; its answer is 409.
  */
 const MARKS_OF_A_WRITE = new Set(['w', 'wc']);
 

@@ -1,6 +1,6 @@
-import { loadDriver } from '../../src/backends/embedded/file/driver.js';
+import { loadDriver } from '../../src/backends/embedded/file/database/driver.js';
 import { Maintenance } from '../../src/backends/embedded/file/maintenance.js';
-import { createStatements } from '../../src/backends/embedded/file/statements.js';
+import { createStatements } from '../../src/backends/embedded/file/database/statements.js';
 import type { EpochMs } from '../../src/core/units.js';
 
 /** One round of cleaning in a file of so many buckets that idle ones are removed, by a process of its own. */

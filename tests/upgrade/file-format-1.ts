@@ -1,4 +1,4 @@
-import { loadDriver } from '../../src/backends/embedded/file/driver.js';
+import { loadDriver } from '../../src/backends/embedded/file/database/driver.js';
 
 /** The tables of format 1 with a row in each, as the first version of Headgate wrote them. */
 const FORMAT_1 = `

@@ -74,7 +74,10 @@ export async function readStatuses(
   return statuses;
 }
 
-/** The entities whose id or name has the text. Each page of the server may be short, so that it reads on until there are enough. */
+/**
+ * The entities whose id or name has the text. Each page of the server may be short, so that it reads on until there are
+ * enough.
+ */
 export function searchEntities(api: Api, search: string, enough: number, signal?: AbortSignal) {
   return readPages<EntityView>((after) => api.get('/v1/entities', { search, limit: '1000', after }, signal), enough);
 }

@@ -13,7 +13,10 @@ export function noteServerTime({ headers }: Response): void {
   aheadMs = aheadBy(headers.get('date'), Date.now());
 }
 
-/** The time by the clock of the server. Instants of the store are compared with it, because a browser's clock may be wrong by hours. */
+/**
+ * The time by the clock of the server. Instants of the store are compared with it, because a browser's clock may be
+ * wrong by hours.
+ */
 export function serverNow(): number {
   return Date.now() + aheadMs;
 }

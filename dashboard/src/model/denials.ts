@@ -10,7 +10,10 @@ export interface Denial {
   readonly decision: Decision;
 }
 
-/** The last denials of all entities, and more of one entity: of its calls, and of the calls that its limits or its pause refused. */
+/**
+ * The last denials of all entities, and more of one entity: of its calls, and of the calls that its limits or its pause
+ * refused.
+ */
 export class Denials {
   readonly #all = new LastItems<Denial>(ALL);
   #watched: { readonly entityId: string; readonly denials: LastItems<Denial> } | null = null;
@@ -20,7 +23,10 @@ export class Denials {
     if (concerns(denial, this.#watched?.entityId)) this.#watched?.denials.add(denial);
   }
 
-  /** Keeps those of an entity from now on, and returns them, the newest first. Begins with those that were kept of all entities. */
+  /**
+   * Keeps those of an entity from now on, and returns them, the newest first. Begins with those that were kept of all
+   * entities.
+   */
   of(entityId: string): readonly Denial[] {
     if (this.#watched?.entityId !== entityId) {
       const denials = new LastItems<Denial>(RECENT);

@@ -102,7 +102,10 @@ function byName(texts: readonly string[]): Map<string, string> {
 
 const LIMIT = /^[^:]+:(?:unlimited|\d+\/(?:concurrent|\d*(?:m?s|sec|min|hour|day)))\b/;
 
-/** The limits that were typed, one for each line or word, and the words that are none. The server checks the rest of each limit. */
+/**
+ * The limits that were typed, one for each line or word, and the words that are none. The server checks the rest of
+ * each limit.
+ */
 export function parseLimitLines(text: string): {
   readonly limits: readonly string[];
   readonly wrong: readonly string[];

@@ -8,8 +8,8 @@ export interface LevelNow {
 }
 
 /**
- * The levels of an entity on a resource, the entity first. `configured`: the limits of a level as they are configured, where the
- * reader may know them; statuses have neither unlimited limits nor reserves.
+ * The levels of an entity on a resource, the entity first. `configured`: the limits of a level as they are configured,
+ * where the reader may know them; statuses have neither unlimited limits nor reserves.
  */
 export function limitsNow(
   statuses: readonly StatusView[],

@@ -52,8 +52,8 @@ interface EntityLimitsProps {
 }
 
 /**
- * What refuses an ask of the entity on a resource: the limits of every level with what is left, the one that is used most, the
- * pause, and the level of configuration that each limit comes from.
+ * What refuses an ask of the entity on a resource: the limits of every level with what is left, the one that is used
+ * most, the pause, and the level of configuration that each limit comes from.
  */
 export function EntityLimits({ id, resource, resources, ids }: EntityLimitsProps) {
   const { values, field } = useFields({ resource });

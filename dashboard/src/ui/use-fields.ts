@@ -1,6 +1,9 @@
 import { useState } from 'preact/hooks';
 
-/** The texts of a form by name, and what a field needs to show and edit one of them. Other `initial` texts replace what was typed. `origin` names them. */
+/**
+ * The texts of a form by name, and what a field needs to show and edit one of them. Other `initial` texts replace what
+ * was typed. `origin` names them.
+ */
 export function useFields<K extends string>(initial: Readonly<Record<K, string>>) {
   const origin = JSON.stringify(initial);
   const [state, setState] = useState({ origin, typed: initial });

@@ -17,13 +17,13 @@ import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
 import { changedEntity } from '../../core/config/changed-entity.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
-import { describePause, newPausedEntity, refusePaused, withPause } from '../../core/config/paused-records.js';
+import { auditOfPause, newPausedEntity, refusePaused, withPause } from '../../core/config/paused-records.js';
 import { sameJson } from '../../core/manifest/same-json.js';
 import { hasBalance, isConsumed } from '../../core/limit-kind.js';
 import { fullTokens } from '../../core/limit.js';
 import { type Pause, type PauseChange, planPause, samePause } from '../../core/pause.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type Bucket, copyOf, createBucket, forgetOpenHolders, move, negated, reclaimExpired } from './bucket.js';
+import { type Bucket, copyBucket, createBucket, forgetOpenHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
@@ -116,7 +116,7 @@ export function pauseEntity(space: Space, call: AdminCall, id: string, wanted: P
   if (samePause(change.before, change.after)) return change;
   const record = stored ?? newPausedEntity(id, call.nowMs);
   space.writeEntity(withPause({ ...record, version: record.version + 1 }, change.after));
-  audit(space, call, ...describePause('entity', id, change));
+  audit(space, call, ...auditOfPause('entity', id, change));
   return change;
 }
 
@@ -153,7 +153,7 @@ function heightBelow(space: Space, id: string): number {
 }
 
 export function describeBucket({ entityId, resource, bucket }: OwnedBucket, nowMs: EpochMs): BucketRecord {
-  const current = copyOf(bucket);
+  const current = copyBucket(bucket);
   reclaimExpired(current, nowMs);
   return {
     entityId,
@@ -179,7 +179,7 @@ export function pauseBucket(space: Space, call: AdminCall, level: BucketToPause,
   const bucket = stored ?? createBucket(level.limits, level.version, call.nowMs);
   bucket.pause = change.after;
   space.writeBucket(entityId, resource, bucket, call.nowMs);
-  audit(space, call, ...describePause('bucket', entityId, change, resource));
+  audit(space, call, ...auditOfPause('bucket', entityId, change, resource));
   return change;
 }
 

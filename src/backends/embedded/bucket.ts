@@ -210,7 +210,7 @@ export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
 }
 
 /** A copy to compute on without changing the stored bucket. */
-export function copyOf(bucket: Bucket): Bucket {
+export function copyBucket(bucket: Bucket): Bucket {
   const limits = bucket.limits.map((account) => ({ ...account }));
   return { ...bucket, home: null, limits, holders: new Map(bucket.holders) };
 }

@@ -83,7 +83,7 @@ describe('clients with different config versions', () => {
     );
   });
 
-  test('a client with an old config is told so, and retries soon if the old config cannot decide', () => {
+  test('a client with an old config is asked to read it again, and retries soon if the old config cannot decide', () => {
     const space = new MemorySpace();
     const ask = [{ name: 'a', milli: 1_000 }];
     const newer = levelOf([Limit.concurrent('a', 2), Limit.perSecond('b', 2)], 2, [{ name: 'b', milli: 1_000 }]);

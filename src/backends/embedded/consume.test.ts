@@ -4,7 +4,7 @@ import type { LevelAsk } from '../../backend.js';
 import { credit, effectiveTokens } from '../../core/bucket/bucket.js';
 import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
 import { Limit } from '../../core/limit.js';
-import { type Bucket, reclaimExpired, copyOf } from './bucket.js';
+import { type Bucket, reclaimExpired, copyBucket } from './bucket.js';
 import { adjust, consume, extend, peek } from './consume.js';
 import { MemorySpace } from './memory-space.js';
 
@@ -31,7 +31,7 @@ function holding(level: LevelAsk, nowMs: number, lifeMs: number): LevelAsk {
 
 function snapshot(space: MemorySpace): Bucket | undefined {
   const bucket = bucketOf(space);
-  return bucket && copyOf(bucket);
+  return bucket && copyBucket(bucket);
 }
 
 describe('a slow limit beside a busy one', () => {

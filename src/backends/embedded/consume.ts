@@ -16,14 +16,8 @@ import type {
   OperationResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import {
-  askOf,
-  concludeAt,
-  CONTENDED_RETRY_MS,
-  decide,
-  mayGainByReclaim,
-  type Verdict,
-} from '../../core/bucket/decide.js';
+import { askOf, CONTENDED_RETRY_MS, decide, mayGainByReclaim, type Verdict } from '../../core/bucket/decide.js';
+import { concludeAt } from '../../core/bucket/conclude.js';
 import { leastOf, withAmount } from '../../core/bucket/at-most.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import { type ClosedState, isClosed, operate as operateOn, partOf } from '../../core/bucket/portable.js';
@@ -33,7 +27,7 @@ import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
-  copyOf,
+  copyBucket,
   createBucket,
   hold,
   move,
@@ -139,7 +133,7 @@ function isOlder(level: LevelRef, bucket: Bucket): boolean {
 export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs): readonly LevelAnswer[] {
   return levels.map((level) => {
     const stored = space.readBucket(level.entityId, level.resource);
-    const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
+    const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyBucket(stored);
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
     const asks = bucket.limits.map(({ limit: { name } }) => askOf(level.asks, name) ?? { name, milli: 0 });

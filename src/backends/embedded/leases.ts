@@ -47,14 +47,14 @@ export function createLeaseStore(storage: Storage): LeaseStore {
   };
 }
 
-type BucketRef = Pick<OwnedBucket, 'entityId' | 'resource'>;
+type BucketOfLease = Pick<OwnedBucket, 'entityId' | 'resource'>;
 
 /** The buckets that a list goes through. */
 interface BucketOrder {
   /** Buckets are in the order of this key. */
-  keyOf(ref: BucketRef): string;
-  refOf(key: string): BucketRef;
-  read(ref: BucketRef): readonly OwnedBucket[];
+  keyOf(ref: BucketOfLease): string;
+  refOf(key: string): BucketOfLease;
+  read(ref: BucketOfLease): readonly OwnedBucket[];
   next(page: PageRequest): Page<OwnedBucket>;
 }
 
@@ -75,7 +75,7 @@ function listLeases({ limit, after }: PageRequest, order: BucketOrder): Page<Lea
   return { items: taken, next: last === undefined ? null : buildTwoPartCursor(order.keyOf(last), last.id) };
 }
 
-function readOwned(space: Space, { entityId, resource }: BucketRef): readonly OwnedBucket[] {
+function readOwned(space: Space, { entityId, resource }: BucketOfLease): readonly OwnedBucket[] {
   const bucket = space.readBucket(entityId, resource);
   return bucket === undefined ? [] : [{ entityId, resource, bucket }];
 }
@@ -88,7 +88,7 @@ function leasesOf({ entityId, resource, bucket }: OwnedBucket): readonly LeaseRe
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function release(space: Space, call: AdminCall, leaseId: string, ref: BucketRef): boolean {
+function release(space: Space, call: AdminCall, leaseId: string, ref: BucketOfLease): boolean {
   const { nowMs, auditId, principal } = call;
   const bucket = space.readBucket(ref.entityId, ref.resource);
   const holder = bucket?.holders.get(leaseId);

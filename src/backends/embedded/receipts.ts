@@ -1,7 +1,7 @@
 import type { ChargeReceipt } from '../../backend.js';
 import type { EpochMs } from '../../core/units.js';
 
-/** The number of receipts that are kept: beyond it the oldest is forgotten, and its charge would count again. */
+/** The number of receipts that are kept: beyond it the oldest is dropped, and its charge would count again. */
 const MAX_RECEIPTS = 100_000;
 
 interface Kept {
@@ -11,7 +11,7 @@ interface Kept {
 
 /** The receipts of one namespace in this process's memory. */
 export class Receipts {
-  /** Oldest first: all receipts live equally long. */
+  /** Oldest first: all receipts are kept equally long. */
   readonly #kept = new Map<string, Kept>();
   readonly #most: number;
 

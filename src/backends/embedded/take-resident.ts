@@ -16,7 +16,8 @@ const tokensBefore: Millitokens[] = [];
  * returns true, or changes nothing and returns false. False is always safe, because the caller then asks with `consume`.
  * It is false where `consume` would do more than this function does:
  * - the bucket was evicted or replaced, or its namespace is not active: `consume` creates a bucket, or throws;
- * - the config is newer or older than the rules of the bucket: `consume` settles, or tells the client to read its config;
+ * - the config is newer or older than the rules of the bucket: `consume` settles, or asks the client to read its config
+ *   again;
  * - the bucket is paused: `consume` describes the denial;
  * - the hour of the bucket's usage is over: `consume` folds the usage first;
  * - a limit is missing, concurrent (it needs a holder) or unlimited, or has no room: `consume` describes the denial.

@@ -3,7 +3,7 @@ import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.j
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
 import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage/usage.js';
-import { isConsumed } from '../../core/limit.js';
+import { isConsumed } from '../../core/limit-kind.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, isIdle, reclaimExpired } from './bucket.js';
 import { EVERYTHING, mergePage } from './paging.js';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { HeadgateError, ValidationError } from '../../core/errors.js';
 import { findProblems, type ManifestData } from '../../core/manifest/manifest.js';
-import { type Problem, ROOT } from '../../core/manifest/problems.js';
+import { type ManifestProblem, ROOT } from '../../core/manifest/problems.js';
 import { parseYaml, type Place, type YamlData, YamlError } from './yaml-data.js';
 
 /** A limits file that passed every check that needs no store. */
@@ -102,7 +102,7 @@ function parseBytes(bytes: Uint8Array, name: string): YamlData {
 }
 
 /** The problem that comes first in the text. */
-function refuseProblems(file: string, yaml: YamlData, problems: readonly Problem[]): void {
+function refuseProblems(file: string, yaml: YamlData, problems: readonly ManifestProblem[]): void {
   const placed = problems.map((problem) => ({ ...problem, place: placeOf(yaml, problem.path, problem.at) }));
   const [first] = placed.toSorted((a, b) => a.place.line - b.place.line || a.place.column - b.place.column);
   if (first === undefined) return;

@@ -22,7 +22,10 @@ export interface Place {
 /** Plain data that was read from YAML, with the place of each part. */
 export interface YamlData {
   readonly data: unknown;
-  /** The place of the name, or of the value, at a path such as `entities.user-1.default`; undefined: the text has no such path. */
+  /**
+   * The place of the name, or of the value, at a path such as `entities.user-1.default`; undefined: the text has no
+   * such path.
+   */
   locate(path: string, at: 'key' | 'value'): Place | undefined;
 }
 
@@ -77,8 +80,9 @@ function composeDocument(text: string, lines: LineCounter, placeAt: PlaceAt): Do
 }
 
 /**
- * The tokens of a text. Refuses deep nesting here, because lexer and parser keep a stack of their own, and the composer recurses
- * for each level. Its stack overflow cannot be caught: a regular expression that V8 compiles near the end of the stack ends the process.
+ * The tokens of a text. Refuses deep nesting here, because lexer and parser keep a stack of their own, and the composer
+ * recurses for each level. Its stack overflow cannot be caught: a regular expression that V8 compiles near the end of
+ * the stack ends the process.
  */
 function* tokensOf(text: string, lines: LineCounter, placeAt: PlaceAt) {
   const parser = new Parser(lines.addNewLine);

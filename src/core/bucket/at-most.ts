@@ -2,7 +2,7 @@
 import { type Amount, askOf, type AskedAmount, type Holder, refuses, type Verdict } from './decide.js';
 import { MILLI } from '../units.js';
 
-/** What an ask wants from one level, and the holder that it brings. */
+/** What an ask takes from one level, and the holder that it brings. */
 interface Asked {
   readonly asks: readonly AskedAmount[];
   readonly holder: Holder | null;

@@ -98,7 +98,8 @@ export type LimitWrite =
 /**
  * Chooses between the two forms of a write by the balance of an image:
  * - room (tokens + credit <= capacity): ADD, if the stored tokens are within [take + reserve - credit, capacity - credit];
- * - full (tokens + credit > capacity): SET capacity - credit - the amount, if the stored tokens are at least capacity - credit.
+ * - full (tokens + credit > capacity): SET capacity - credit - the amount, if the stored tokens are at least capacity -
+ *   credit.
  * The base does not move, so the refill is never written. The full form writes only what was lost at the capacity.
  */
 export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli: Int, move: Move): LimitWrite {

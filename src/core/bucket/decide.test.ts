@@ -5,13 +5,13 @@ import {
   type Amount,
   amountOf,
   type BucketState,
-  conclude,
   decide,
   fitsAll,
   type Holder,
   limitStatus,
   wholeTokens,
 } from './decide.js';
+import { conclude } from './conclude.js';
 import { toInt } from '../int.js';
 import { Limit } from '../limit.js';
 

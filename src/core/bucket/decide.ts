@@ -4,7 +4,7 @@ import { add, floorDiv, type Int, min } from '../int.js';
 import { hasBalance, refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { shareOfCapacity } from '../limit-options.js';
-import { laterPause, type Pause, type PausedBy, pauseWaitMs } from '../pause.js';
+import type { PausedBy } from '../pause.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
 /** An amount of one limit. Used in lists, not in objects keyed by name, because `constructor` is a legal limit name. */
@@ -23,7 +23,10 @@ export interface PortablePart {
   readonly taken: readonly Amount[];
   /** The ids of the last adjusts, the latest last: a repeated adjust counts once. */
   readonly adjusts: readonly string[];
-  /** How often the account of the lease has changed: at the first level it counts the changes, at a parent it says which the parent has. Left out: 0. */
+  /**
+   * How often the account of the lease has changed: at the first level it counts the changes, at a parent it says which
+   * the parent has. Left out: 0.
+   */
   readonly step?: number;
   /** The slots of the lease were given back before its end. */
   readonly released?: true;
@@ -39,7 +42,7 @@ export interface ParentAmount extends Amount {
   readonly isTotal: boolean;
 }
 
-/** What an ask wants from one limit, with the options of the limit that apply to it. No bucket stores them. */
+/** What an ask takes from one limit, with the options of the limit that apply to it. No bucket stores them. */
 export interface AskedAmount extends Amount {
   /** The share of the capacity that must stay after the take. Left out: none. */
   readonly reserve?: number;
@@ -112,7 +115,7 @@ export const ASK_AGAIN_MS = 1_000;
 export const CONTENDED_RETRY_MS = 100;
 
 /** The wait that the caller gets; null: waiting does not help. The whole limit may serve what one shard never can. */
-function announcedWait(verdict: Verdict): number | null {
+export function announcedWait(verdict: Verdict): number | null {
   const { limit, waitMs } = verdict;
   if (waitMs !== null || exceedsCapacity(verdict)) return waitMs;
   const neverRefills = refills(limit.kind) && !gainsTokens(limit);
@@ -292,43 +295,6 @@ function waitForSlots(bucket: BucketState, balance: LimitBalance, needMilli: num
     if (free >= needMilli) return Math.max(1, holder.expiresAtMs - nowMs);
   }
   return null;
-}
-
-/**
- * `exhausted`: retry after the wait. `contended`: too many writers at once, retry soon. `impossible`: more than the capacity.
- * `paused`: an operator has paused the entity or the bucket.
- */
-export type DenialReason = 'exhausted' | 'contended' | 'impossible' | 'paused';
-
-export type Conclusion =
-  | { readonly granted: true }
-  | { readonly granted: false; readonly reason: DenialReason; readonly retryAfterMs: number | null };
-
-const GRANTED: Conclusion = { granted: true };
-
-/** Denied while a level is paused, until the latest end of the pauses. Otherwise the limits decide. */
-export function concludeAt(
-  levels: readonly { readonly verdicts: readonly Verdict[]; readonly pause?: Pause }[],
-  nowMs: EpochMs,
-): Conclusion {
-  let longest: Pause | null = null;
-  for (const { pause } of levels) if (pause !== undefined) longest = laterPause(longest, pause);
-  if (longest === null) return conclude(levels);
-  return { granted: false, reason: 'paused', retryAfterMs: pauseWaitMs(longest, nowMs) };
-}
-
-/** Granted if no verdict of any level refuses, otherwise denied with the longest wait. */
-export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
-  let longestMs = 0;
-  for (const { verdicts } of levels) {
-    for (const verdict of verdicts) {
-      if (verdict.shadow === true) continue;
-      const waitMs = announcedWait(verdict);
-      if (waitMs === null) return { granted: false, reason: 'impossible', retryAfterMs: null };
-      if (waitMs > longestMs) longestMs = waitMs;
-    }
-  }
-  return longestMs === 0 ? GRANTED : { granted: false, reason: 'exhausted', retryAfterMs: longestMs };
 }
 
 /** The public form of a verdict: whole tokens, rounded down, less the ask if it was granted. */

@@ -22,8 +22,8 @@ function joined(first: Holder, other: Holder): Holder {
 }
 
 /**
- * The account of a lease on two shards. The first shard decides the state. The steps add up: an operation changes all shards in one
- * transaction, so that the sum grows with every change.
+ * The account of a lease on two shards. The first shard decides the state. The steps add up: an operation changes all
+ * shards in one transaction, so that the sum grows with every change.
  */
 export function joinParts(first: PortablePart, other: PortablePart | undefined): PortablePart {
   if (other === undefined) return first;

@@ -28,8 +28,8 @@ export interface FollowedAccount {
 }
 
 /**
- * One operation of a portable lease on one bucket. The first level decides all but `follow`. All but `adjust` are absolute: the
- * holder shows whether they are done.
+ * One operation of a portable lease on one bucket. The first level decides all but `follow`. All but `adjust` are
+ * absolute: the holder shows whether they are done.
  */
 export type PortableOperation =
   | StatedTotals
@@ -37,7 +37,7 @@ export type PortableOperation =
   | FollowedAccount
   | { readonly kind: 'release' | 'rollback' };
 
-/** The change that an operation makes to one bucket. Only the stored holder tells what is due. */
+/** The change that an operation makes to one bucket. Only the stored holder shows what is due. */
 export interface PortableChange {
   readonly kind: 'operation';
   readonly operation: PortableOperation;
@@ -60,7 +60,10 @@ export type PortableEffect =
       readonly holder: Holder;
     };
 
-/** The least life of the trace of an ended lease: a queue repeats a job within seconds, also where the lease is about to expire. */
+/**
+ * The least life of the trace of an ended lease: a queue repeats a job within seconds, also where the lease is about to
+ * expire.
+ */
 const TRACE_LIFE_MS = 60_000;
 
 /** How many ids of adjusts a holder keeps. */

@@ -3,9 +3,9 @@ import { exactFloor } from '../int.js';
 import { MILLI } from '../units.js';
 
 /**
- * The share of a limit that shard `shard` of `count` has. Capacities add up exactly: the first shards get the remainder.
- * Each share is in whole slots for a concurrent limit, because half a slot could never be taken.
- * A refill period that is `count` times as long keeps the amounts whole. The sum of the refills differs by less than one token.
+ * The share of a limit that shard `shard` of `count` has. Capacities add up exactly: the first shards get the
+ * remainder. Each share is in whole slots for a concurrent limit, because half a slot could never be taken. A refill
+ * period that is `count` times as long keeps the amounts whole. The sum of the refills differs by less than one token.
  */
 export function shareOf(rate: Rate, shard: number, count: number): Rate {
   if (count === 1) return rate;

@@ -11,8 +11,8 @@ const KEPT_TRACES = MAX_TRACES / 2;
 export const MAX_OPEN_LEASES = 1_000;
 
 /**
- * Whether the bucket, or the shard, has no room for this holder. Traces take no room. A lease with slots that is not portable is
- * bounded by the slots.
+ * Whether the bucket, or the shard, has no room for this holder. Traces take no room. A lease with slots that is not
+ * portable is bounded by the slots.
  */
 export function isCrowded(holders: ReadonlyMap<string, Holder>, { portable, slots }: Holder): boolean {
   if (portable === undefined && slots.some(({ milli }) => milli > 0)) return false;
@@ -20,8 +20,8 @@ export function isCrowded(holders: ReadonlyMap<string, Holder>, { portable, slot
 }
 
 /**
- * The ids of the traces to drop: those that would be removed first anyway. A repeat that comes later finds no holder, as after
- * an expiry: it may charge again, and gives nothing back.
+ * The ids of the traces to drop: those that would be removed first anyway. A repeat that comes later finds no holder,
+ * as after an expiry: it may charge again, and gives nothing back.
  */
 export function tracesToDrop(holders: ReadonlyMap<string, Holder>): readonly string[] {
   if (holders.size <= MAX_TRACES) return [];

@@ -6,7 +6,7 @@ import type { EpochMs } from '../units.js';
 type PauseAction = `${'entity' | 'bucket'}.${'pause' | 'resume'}`;
 
 /** The action, subject, `before` and `after` of the audit record. */
-export function describePause(
+export function auditOfPause(
   of: 'entity' | 'bucket',
   entityId: string,
   { before, after }: PauseChange,

@@ -11,13 +11,13 @@ function compare(target: ManagedTarget, views: Partial<Views>): Comparison {
   return compareObject(target, { wanted: undefined, owned: undefined, live: undefined, ...views }, NOW_MS);
 }
 
-test('an object that the file wants and the store lacks is created', () => {
+test('an object that the file declares and the store lacks is created', () => {
   const { change, mark, isMarked, drift } = compare(RECORD, { wanted: { name: 'Ann' } });
   expect(change).toEqual({ action: 'create', target: RECORD, before: null, after: { name: 'Ann' } });
   expect([mark, isMarked, drift]).toEqual([{ key: 'record#user-1', value: { name: 'Ann' }, seen: null }, false, null]);
 });
 
-test('an object that the file wants without fields is created empty', () => {
+test('an object that the file declares without fields is created empty', () => {
   expect(compare(RECORD, { wanted: {} }).change).toMatchObject({ action: 'create', after: {} });
 });
 
@@ -121,7 +121,7 @@ test('a field that the file itself changes is not drift', () => {
   expect(compare(SYSTEM, { wanted: { limits: ['a:9/min'] }, owned: applied, live }).drift).toBeNull();
 });
 
-test('a change by hand to the value that the file wants now is adopted and is not drift', () => {
+test('a change by hand to the value that the file declares now is adopted and is not drift', () => {
   const wanted = { limits: ['a:9/min'] };
   const { change, drift, isMarked } = compare(SYSTEM, {
     wanted,

@@ -12,7 +12,7 @@ export interface ManifestChange {
   readonly after: Fields | null;
 }
 
-/** A change by hand since the file was applied, to values that the file does not want. */
+/** A change by hand since the file was applied, to values that the file does not declare. */
 export interface ManifestDrift {
   readonly target: ManagedTarget;
   /** The fields that differ, as they were applied. */
@@ -34,7 +34,7 @@ export interface Comparison {
   readonly views: Views;
   /** The version of the record that was compared; null if there was no record. */
   readonly seenVersion: number | null;
-  /** null: the object is as the file wants it. */
+  /** null: the object is as the file declares it. */
   readonly change: ManifestChange | null;
   /** The fields to write: those that the file owns or owned before and that have a wrong value. */
   readonly writes: Fields;
@@ -47,7 +47,7 @@ export interface Comparison {
   readonly final: Fields | null;
 }
 
-/** One object as the file wants it, as it was applied last, and as it is now. undefined: it does not exist there. */
+/** One object as the file declares it, as it was applied last, and as it is now. undefined: it does not exist there. */
 export interface Views {
   readonly wanted: Fields | undefined;
   readonly owned: Fields | undefined;
@@ -57,8 +57,9 @@ export interface Views {
 
 /**
  * Sets each field that the file names. A field that the file named before and no longer names gets its default value.
- * A field that the file never named stays. A pause that has ended is not named: an entity that was paused by hand since stays
- * paused, whether the file named the ended pause before or only now. An object that the file no longer names is deleted if it has no other fields.
+ * A field that the file never named stays. A pause that has ended is not named: an entity that was paused by hand since
+ * stays paused, whether the file named the ended pause before or only now. An object that the file no longer names is
+ * deleted if it has no other fields.
  */
 export function compareObject(
   target: ManagedTarget,

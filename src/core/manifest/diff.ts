@@ -17,7 +17,10 @@ import { checkTree, type TreeChange } from './record-tree.js';
 export interface LiveState {
   /** By the key of the level. */
   readonly configs: ReadonlyMap<string, StoredConfig>;
-  /** By id: records that the file names or named, all their parents, and all descendants of records that may move or be deleted. */
+  /**
+   * By id: records that the file names or named, all their parents, and all descendants of records that may move or be
+   * deleted.
+   */
   readonly records: ReadonlyMap<string, LiveRecord>;
 }
 
@@ -29,7 +32,7 @@ export interface ApplyPlan {
   /** In an order in which the store accepts each of them. */
   readonly steps: readonly ApplyStep[];
   readonly drift: readonly ManifestDrift[];
-  /** How many objects of the file are as it wants them. */
+  /** How many objects are as the file declares them. */
   readonly unchanged: number;
   /** Objects that need only a new mark: they are already as wanted, or no longer exist. */
   readonly unmarked: readonly Comparison[];

@@ -185,10 +185,10 @@ test.each<[string, unknown, [string, string, string?][]]>([
     'a pause without a reason, with an end in no zone, and with a misspelt field',
     entities({ a: { paused: {} }, b: { paused: { reason: 'x', until: '2027-01-31' } }, c: { paused: { reson: 'x' } } }),
     [
-      ['entities.a.paused.reason', 'a text of 1 to 256 characters'],
+      ['entities.a.paused.reason', 'a string of 1 to 256 characters'],
       ['entities.b.paused.until', 'an instant in UTC'],
       ['entities.c.paused.reson', 'did you mean reason', 'key'],
-      ['entities.c.paused.reason', 'a text of 1 to 256 characters'],
+      ['entities.c.paused.reason', 'a string of 1 to 256 characters'],
     ],
   ],
   ['metadata that is a list', entities({ a: { metadata: [] } }), [['entities.a.metadata', OBJECT]]],

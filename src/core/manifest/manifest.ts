@@ -4,11 +4,11 @@ import { checkEntityId, checkNamespace, checkResource, MAX_ENTITY_NAME } from '.
 import { Limit, MAX_LIMITS } from '../limit.js';
 import { checkReason, encodePause, type PauseData } from '../pause.js';
 import { plainObject, readFields, readJsonData, readMap } from './manifest-fields.js';
-import { joinPath, type Problem, Problems, ROOT } from './problems.js';
+import { joinPath, type ManifestProblem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
 import { MAX_CHAIN } from '../units.js';
 
-/** The limits and entities that one file wants in a namespace, as plain data that YAML and JSON can represent. */
+/** The limits and entities that one file declares for a namespace, as plain data that YAML and JSON can represent. */
 export interface ManifestData {
   readonly namespace: string;
   readonly system?: { readonly onUnavailable?: OnUnavailable; readonly limits?: readonly string[] };
@@ -54,7 +54,7 @@ export interface SystemWish {
 }
 
 export interface EntityWish {
-  /** null: the file wants no record. */
+  /** null: the file declares that there is no record. */
   readonly record: RecordWish | null;
   readonly limits: readonly Limit[] | null;
   readonly resources: ReadonlyMap<string, readonly Limit[]>;
@@ -79,7 +79,7 @@ export function readManifest(data: unknown): Manifest {
 }
 
 /** All problems of the data; empty if `readManifest` accepts it. */
-export function findProblems(data: unknown): readonly Problem[] {
+export function findProblems(data: unknown): readonly ManifestProblem[] {
   const problems = new Problems();
   readRoot(problems, data);
   return problems.found;

@@ -1,7 +1,7 @@
 import { ValidationError } from '../errors.js';
 
 /** One mistake in a manifest, with its path. */
-export interface Problem {
+export interface ManifestProblem {
   /** Such as `entities.user-1.default.limits[0]`. */
   readonly path: string;
   /** Whether the name of the field is wrong or its value. */
@@ -22,18 +22,18 @@ export function joinPath(parent: string, key: string | number): string {
 
 /** The problems of one manifest, in the order in which they were found. */
 export class Problems {
-  readonly #found: Problem[] = [];
+  readonly #found: ManifestProblem[] = [];
 
-  get found(): readonly Problem[] {
+  get found(): readonly ManifestProblem[] {
     return this.#found;
   }
 
-  add(path: string, expected: string, got: unknown, at: Problem['at'] = 'value'): void {
+  add(path: string, expected: string, got: unknown, at: ManifestProblem['at'] = 'value'): void {
     this.#found.push({ path, at, expected, got });
   }
 
   /** Runs a check that may throw a `ValidationError`, and records the error under `path`. */
-  try<T>(path: string, got: unknown, check: () => T, at: Problem['at'] = 'value'): T | undefined {
+  try<T>(path: string, got: unknown, check: () => T, at: ManifestProblem['at'] = 'value'): T | undefined {
     try {
       return check();
     } catch (error) {

@@ -166,7 +166,10 @@ function mayGiveBack<R>({ limiter, skipFailedRequests, skipSuccessfulRequests }:
   return isRemote && (skipFailedRequests === true || skipSuccessfulRequests === true);
 }
 
-/** The key of clients of which no address is known, only a text that is none. They share it: a text of their own would be a key of their own. */
+/**
+ * The key of clients of which no address is known, only a text that is none. They share it: a text of their own would
+ * be a key of their own.
+ */
 const NO_ADDRESS = 'unknown';
 
 function addressKey<R>({ addresses }: HttpCall<R>): string {

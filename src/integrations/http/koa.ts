@@ -51,8 +51,8 @@ export function rateLimit<C extends KoaContext = KoaContext>(
 }
 
 /**
- * koa answers an error with the header fields that the error has, and removes all others. The fields are in the error only while
- * koa answers it: an app may throw the same object for many requests.
+ * koa answers an error with the header fields that the error has, and removes all others. The fields are in the error
+ * only while koa answers it: an app may throw the same object for many requests.
  */
 function keepFieldsOnError(context: KoaContext, lines: Admitted['headers']): void {
   const { onerror } = context;

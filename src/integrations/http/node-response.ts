@@ -8,8 +8,8 @@ import { addFields } from './response-fields.js';
 export type WhenOver = (then: () => void) => void;
 
 /**
- * Listens for the end of a response. Begin before the first `await`: a client may leave while the limiter decides, and the event
- * is not repeated.
+ * Listens for the end of a response. Begin before the first `await`: a client may leave while the limiter decides, and
+ * the event is not repeated.
  */
 export function watchEnd(response: ServerResponse): WhenOver {
   let isEnded = isOver(response);

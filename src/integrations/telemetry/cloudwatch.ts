@@ -113,7 +113,7 @@ function checkDimensions(dimensions: Readonly<Record<string, string>>): void {
       throw new ValidationError('dimensions', expected, name);
     }
     if (typeof value === 'string' && value !== '' && value.length <= 1_024) continue;
-    throw new ValidationError(`dimensions.${name}`, 'text of 1 to 1024 characters', value);
+    throw new ValidationError(`dimensions.${name}`, 'a string of 1 to 1024 characters', value);
   }
 }
 

@@ -22,7 +22,10 @@ export interface OpenTelemetryListener {
   close(): void;
 }
 
-/** Metrics of a limiter for a meter, and a span for each decision and each end of a lease for a tracer. Only spans name entities. */
+/**
+ * Metrics of a limiter for a meter, and a span for each decision and each end of a lease for a tracer. Only spans name
+ * entities.
+ */
 export function openTelemetry(options: OpenTelemetryOptions): OpenTelemetryListener {
   const { meter, tracer, now = Date.now } = options;
   const metrics = meter === undefined ? null : countOn(meter, now);

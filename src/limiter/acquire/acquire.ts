@@ -1,7 +1,6 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
 import { MAX_OPEN_LEASES } from '../../core/bucket/traces.js';
 import { BackendUnavailable, isHeadgateError, unavailableKind } from '../../core/errors.js';
-import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
 import { acceptChain } from '../config/accept-chain.js';
@@ -15,8 +14,7 @@ import { buildLevels, unaskedParents } from './levels.js';
 import { decideWithoutStore } from '../outage/outage.js';
 import { CONTENDED, decisionOf, NO_ID_FREE, NO_STATUSES } from './outcome.js';
 import { takeAtOnce } from './take-at-once.js';
-import { findPause, type FoundPause } from '../config/find-pause.js';
-import { denyByPause, findPauseIn } from './paused.js';
+import { denyByKnownPause, findKnownPause, isLastKnown, notePauses } from './paused.js';
 import { type AcquireRequest, checkRequest, copyFields, readAmounts } from './request.js';
 
 /** Gets the request as it was when the caller made the call. */
@@ -94,8 +92,8 @@ function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decisio
 
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   ask.request.signal?.throwIfAborted();
-  const pause = pauseIn(context, chain, ask.nowMs);
-  if (pause !== null) return pausedByConfig(context, ask, chain, pause);
+  const pause = findKnownPause(context, chain, ask.nowMs);
+  if (pause !== null) return denyByKnownPause(context, ask, chain, pause);
   if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) {
     for (const { entityId } of chain) context.knownPauses.forget(entityId, null);
   }
@@ -108,29 +106,6 @@ function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], ti
   return consume(context, ask, levels, timeoutMs);
 }
 
-/** Comes before everything else that is wrong with the request: a revoked key learns nothing about the limits. */
-function pausedByConfig(
-  context: Context,
-  { request, nowMs }: Ask,
-  chain: readonly CachedConfig[],
-  pause: FoundPause,
-): Decision {
-  notePause(context, request.entityId, pause);
-  const isRead = chain.some((entry) => entry.entityId === pause.entityId && entry.fetchedAtMs === nowMs);
-  return denyByPause(pause, nowMs, chain.some(isLastKnown) ? 'fallback' : isRead ? 'store' : 'deny-cache');
-}
-
-/** An entry that is used because the store does not answer may be from before this process ended the pause. */
-function pauseIn({ knownPauses }: Context, chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
-  const pause = findPause(chain, nowMs);
-  if (pause === null || !chain.some(isLastKnown)) return pause;
-  return findPause(chain, nowMs, (entry, resource) => knownPauses.isEndedIn(entry, resource));
-}
-
-function isLastKnown(entry: CachedConfig): boolean {
-  return entry.isLastKnown === true;
-}
-
 function timeOfCall({ options }: Context): number {
   return Math.min(options.timeouts.callMs, options.timeouts.acquireMs);
 }
@@ -140,7 +115,7 @@ function timeOfConsume(context: Context, { nowMs }: Ask): number {
   return timeLeft(context, endOfCall(context, nowMs), 'acquire');
 }
 
-export function levelsOf(
+export function levelsToAsk(
   context: Context,
   ask: Omit<Ask, 'wants'>,
   chain: readonly CachedConfig[],
@@ -219,28 +194,6 @@ function decided(
   const decision = decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
   notePauses(context, ask, grant.levels, outcome);
   return decision;
-}
-
-/** A bucket that another process paused may be known only from the answer of the store. */
-function notePauses(context: Context, { request, nowMs }: Ask, levels: readonly LevelAsk[], outcome: ConsumeOutcome) {
-  const { knownPauses } = context;
-  if (outcome.kind === 'denied' && outcome.reason === 'paused') {
-    const found = findPauseIn(levels, outcome.levels, nowMs);
-    if (found !== null) notePause(context, request.entityId, { ...found, resource: request.resource });
-  } else if (!knownPauses.isEmpty && request.limits === undefined && outcome.kind === 'granted') {
-    // An ask shows nothing about the buckets that it did not take from.
-    const seen = levels.map(({ entityId }) => entityId);
-    for (const entityId of [request.entityId, ...seen]) {
-      const known = knownPauses.find(entityId, request.resource);
-      if (known !== undefined && seen.includes(known.entityId)) knownPauses.forget(entityId, request.resource);
-    }
-  }
-}
-
-/** Also for the paused entity itself: its other children may ask during an outage. */
-function notePause({ knownPauses }: Context, entityId: string, found: FoundPause): void {
-  knownPauses.note(entityId, found);
-  if (found.entityId !== entityId) knownPauses.note(found.entityId, found);
 }
 
 /** The denial alone would look like ordinary contention, which a retry solves. */

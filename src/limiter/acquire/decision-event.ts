@@ -1,4 +1,4 @@
-import type { DenialReason } from '../../core/bucket/decide.js';
+import type { DenialReason } from '../../core/bucket/conclude.js';
 
 /** What decided. `fallback` and `open` are decisions of the outage policy while the store did not answer. */
 export type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';

@@ -1,4 +1,5 @@
-import type { DenialReason, LimitStatus } from '../../core/bucket/decide.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { DenialReason } from '../../core/bucket/conclude.js';
 import type { PausedBy } from '../../core/pause.js';
 import type { Lease } from '../lease/lease.js';
 import type { DecidedBy } from './decision-event.js';
@@ -26,5 +27,5 @@ export interface Denied {
   readonly paused?: PausedBy;
 }
 
-/** The answer of `tryAcquire`. `granted` tells the two apart. */
+/** The answer of `tryAcquire`. `granted` distinguishes the two. */
 export type Decision<L extends string = string> = Granted<L> | Denied;

@@ -2,6 +2,7 @@ import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef }
 import {
   type Amount,
   amountOf,
+  CONTENDED_RETRY_MS,
   type Holder,
   type LimitStatus,
   limitStatus,
@@ -33,9 +34,9 @@ export function decisionOf(
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
   const { onDecision, onEvent } = context.options;
   // `onEvent` gets every limit that was asked; `onDecision` only whether a shadow would have refused, or a limit is near.
-  const isToHear = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
-  const told = !granted || wants === 'decision' || isToHear;
-  const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
+  const hasListener = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
+  const needsStatuses = !granted || wants === 'decision' || hasListener;
+  const statuses = needsStatuses ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const { reason, retryAfterMs } = outcome;
@@ -82,7 +83,12 @@ function withTaken(holder: Holder, asks: readonly Amount[]): Holder {
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */
-export const CONTENDED: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 100, levels: [] };
+export const CONTENDED: ConsumeDecision = {
+  kind: 'denied',
+  reason: 'contended',
+  retryAfterMs: CONTENDED_RETRY_MS,
+  levels: [],
+};
 
 /** The denial when no free id was found for the lease. */
 export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
@@ -111,7 +117,7 @@ export function isHeard({ onDecision, onEvent }: ResolvedOptions): boolean {
   return onDecision !== null || onEvent !== null;
 }
 
-/** Whether a listener learns from the statuses of a grant. */
+/** Whether the statuses of a grant say more to a listener than the amounts. */
 function hasOptions({ asks }: LevelAsk): boolean {
   return asks.some(({ shadow, warnAt }) => shadow === true || warnAt !== undefined);
 }

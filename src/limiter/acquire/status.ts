@@ -1,12 +1,13 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
 import { leastOf } from '../../core/bucket/at-most.js';
-import { type AskedAmount, concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
+import type { AskedAmount, LimitStatus } from '../../core/bucket/decide.js';
+import { concludeAt } from '../../core/bucket/conclude.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
 import type { Limit } from '../../core/limit.js';
 import { pauseWaitMs } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import type { CachedConfig } from '../config/config-cache.js';
-import { levelsOf } from './acquire.js';
+import { levelsToAsk } from './acquire.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 import { statusesOf } from './outcome.js';
 import { findPause, type FoundPause, laterFound } from '../config/find-pause.js';
@@ -126,7 +127,7 @@ async function peekChain(
   nowMs: EpochMs,
 ): Promise<Peeked> {
   const named = readAmounts('consume', request.consume, 0);
-  const levels = await levelsOf(context, { request, named, nowMs }, chain);
+  const levels = await levelsToAsk(context, { request, named, nowMs }, chain);
   const answers = await peek(context, levels, nowMs);
   const asked = answers.map((answer, at) => ({
     ...answer,

@@ -16,10 +16,11 @@ import type { AcquireRequest } from './request.js';
  * - the breaker has counted a failure, or the limiter is closed: the guard decides;
  * - the config is not cached, due for a refresh, or has a pause: it must be read, or the ask is denied;
  * - spending cascades to a parent: several levels must grant together;
- * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a holder;
+ * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a
+ *   holder;
  * - the request has a priority class or an `atMost`: a reserve may have to stay, or less is taken;
  * - a limit is a shadow: it may be short, and the ask goes on;
- * - a limit has a `warnAt`, and a listener must learn whether it is near;
+ * - a limit has a `warnAt`, and a listener gets whether it is near;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
  * - the bucket cannot grant at once (see `ResidentBuckets.take`).
  */

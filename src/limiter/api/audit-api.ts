@@ -55,7 +55,7 @@ export class AuditApi {
 }
 
 function isDescending({ order = 'asc' }: AuditQuery): boolean {
-  if (order !== 'asc' && order !== 'desc') throw new ValidationError('order', 'asc or desc', order);
+  if (order !== 'asc' && order !== 'desc') throw new ValidationError('order', `'asc' or 'desc'`, order);
   return order === 'desc';
 }
 

@@ -7,7 +7,7 @@ import type { EpochMs } from '../../core/units.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
-import { tellLeaseReleased, tellSlotsReleased } from '../lease/released-events.js';
+import { emitLeaseReleased, emitSlotsReleased } from '../lease/released-events.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
 /** A lease that has a holder in a bucket. */
@@ -95,14 +95,15 @@ export class LeasesApi {
     const holders = await callStore(context, 'resuming a lease', (call) =>
       context.backend.leases.find(call, leaseId, levels),
     );
-    // Not one of the leases that `close` releases: a second worker that got the same message must not end the work of the first.
+    // Not one of the leases that `close` releases: a second worker that got the same message must not end the work of
+    // the first.
     return new Lease<L>(context, new PortableAccount(context, content, holders, unexpiredUntilMs), 'store', ttlMs);
   }
 
   /**
-   * Ends a lease by its id, as its expiry would: its slots return, and its rates if an expiry gives them back. For leases
-   * whose process is gone; audited as `lease.release`, once for each level. Looks at the buckets that `query` names, by default at all of the namespace. False: none of
-   * them has the lease.
+   * Ends a lease by its id, as its expiry would: its slots return, and its rates if an expiry gives them back. For
+   * leases whose process is gone; audited as `lease.release`, once for each level. Looks at the buckets that `query`
+   * names, by default at all of the namespace. False: none of them has the lease.
    */
   async release(id: string, query: LeaseQuery = {}): Promise<boolean> {
     if (typeof id !== 'string' || !LEASE_ID.test(id)) throw new ValidationError('id', 'the id of a lease', id);
@@ -121,13 +122,13 @@ export class LeasesApi {
         );
         if (released) {
           context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
-          tellSlotsReleased(context, record);
+          emitSlotsReleased(context, record);
           ended.push(record);
         }
       }
       after = page.next;
     } while (after !== null);
-    await tellLeaseReleased(context, ended);
+    await emitLeaseReleased(context, ended);
     return ended.length > 0;
   }
 }

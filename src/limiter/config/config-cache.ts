@@ -12,7 +12,10 @@ const LAG_MS = 10_000;
 /** A config as it was read, with what follows from it. Entities that have no settings of their own share one object. */
 export interface ResolvedRead extends ResolvedConfig {
   readonly read: ConfigRead;
-  /** Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are skipped. */
+  /**
+   * Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are
+   * skipped.
+   */
   readonly hasCosts: boolean;
   readonly hasSlots: boolean;
   /** Whether the entity or its bucket of this resource has a pause, that ran when it was read. */
@@ -107,7 +110,10 @@ export class ConfigCache {
     return entry.generation === this.#generation;
   }
 
-  /** Called after a change of this process. Entries are read again when next needed; they stay in case the store does not answer. */
+  /**
+   * Called after a change of this process. Entries are read again when next needed; they stay in case the store does
+   * not answer.
+   */
   outdate(): void {
     this.#generation += 1;
     this.#fetching.clear();

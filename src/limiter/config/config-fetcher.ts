@@ -80,7 +80,7 @@ export class ConfigFetcher {
     const keep = (read: ConfigRead): CachedConfig => {
       const entry = this.#entryOf(entityId, resource, read, nowMs);
       this.#lastOnUnavailable = entry.resolved.onUnavailable;
-      if (this.#store.options.onEvent !== null) this.#tellChange(entry);
+      if (this.#store.options.onEvent !== null) this.#emitChange(entry);
       this.#cache.keep(entry, generation);
       return entry;
     };
@@ -96,8 +96,8 @@ export class ConfigFetcher {
     }
   }
 
-  /** Nothing is told after a change of this process, which had an event of its own. */
-  #tellChange({ entityId, resource, resolved }: CachedConfig): void {
+  /** Emits nothing after a change of this process, which had an event of its own. */
+  #emitChange({ entityId, resource, resolved }: CachedConfig): void {
     const before = this.#cache.get(entityId, resource);
     if (before === undefined || !this.#cache.isCurrent(before)) return;
     if (compareVersions(before.resolved.version, resolved.version) === 0) return;

@@ -159,7 +159,7 @@ describe('the events of leases', () => {
     ]);
   });
 
-  test('a lease whose holder was reclaimed is told as expired once, when a write finds it gone', async () => {
+  test('a lease whose holder was reclaimed is reported as expired once, when a write finds that it is missing', async () => {
     const { limiter, clock, of } = await listening();
     const lost = await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 }, leaseTtlMs: 5_000 });
     await clock.advance(5_000);
@@ -169,7 +169,7 @@ describe('the events of leases', () => {
     expect(of('lease-end')).toMatchObject([{ leaseId: lost.id, how: 'expired', amounts: { rpm: 1, slots: 1 } }]);
   });
 
-  test('a lease whose signal is watched is told as expired when its time has passed', async () => {
+  test('a lease whose signal is watched is reported as expired when its time has passed', async () => {
     const { limiter, clock, of } = await listening();
     const lease = await limiter.acquire({ ...USER, consume: { slots: 1 }, leaseTtlMs: 5_000 });
     expect(lease.signal.aborted).toBe(false);
@@ -182,7 +182,7 @@ describe('the events of slots', () => {
   const SLOT = { ...USER, consume: { rpm: 1, slots: 1 } };
   const EVENT = { type: 'slots', namespace: 'default', ...USER };
 
-  test('slots are told when they are taken, when they are kept for longer and when they are given back', async () => {
+  test('events report slots when they are taken, when they are kept for longer and when they are given back', async () => {
     const { limiter, clock, of } = await listening();
     const lease = await limiter.acquire({ ...SLOT, leaseTtlMs: 5_000 });
     await limiter.acquire(ASK);
@@ -219,7 +219,7 @@ describe('the events of slots', () => {
     ]);
   });
 
-  test('the slots of a portable lease return in the process that ends it, and an operator who ends a lease by its id is told', async () => {
+  test('the slots of a portable lease return in the process that ends it, and ending a lease by its id emits the same events', async () => {
     const leaseSecrets = ['a-secret-of-tests-that-is-long-enough'] as const;
     const { limiter, of } = await listening({ leaseSecrets });
     const lease = await limiter.acquire({ ...SLOT, portable: true });
@@ -293,7 +293,7 @@ describe('the events of the store', () => {
     expect(events.filter(({ type }) => type === 'decision')).toHaveLength(10);
   });
 
-  test('a change of config is told by the process that makes it, and by another when it reads the limits again', async () => {
+  test('the process that makes a change of config emits it, and another process when it reads the limits again', async () => {
     const first = await listening();
     const second = await listening({ clock: first.clock }, first.backend);
     await second.limiter.acquire(ASK);

@@ -59,9 +59,15 @@ export interface LeaseEnded {
   readonly entityId: string;
   readonly resource: string;
   readonly leaseId: string;
-  /** `expired`: its holder no longer exists, also after `leases.release(id)`. A commit or rollback may follow, with an event of its own. */
+  /**
+   * `expired`: its holder no longer exists, also after `leases.release(id)`. A commit or rollback may follow, with an
+   * event of its own.
+   */
   readonly how: 'committed' | 'rolled-back' | 'expired';
-  /** What the lease has taken from its own entity; for a rollback what it gave back. After a release by id, what its holder showed. */
+  /**
+   * What the lease has taken from its own entity; for a rollback what it gave back. After a release by id, what its
+   * holder showed.
+   */
   readonly amounts: Readonly<Record<string, number>>;
   /** The amounts of rates and unlimited limits: `amounts` without slots. */
   readonly tokens: Readonly<Record<string, number>>;
@@ -80,7 +86,10 @@ export interface SlotsHeld {
   readonly expiresAt: Date | null;
 }
 
-/** This process has paused an entity, or its bucket of one resource. It has the pause that applies: a longer one may have been stored. */
+/**
+ * This process has paused an entity, or its bucket of one resource. It has the pause that applies: a longer one may
+ * have been stored.
+ */
 export interface EntityPaused extends PausedBy {
   readonly type: 'pause';
   readonly namespace: string;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LimitKind } from '../../core/limit.js';
+import type { LimitKind } from '../../core/limit-kind.js';
 import { readDeltas, readOperationId, readOptionalTotals, readTotals } from './correction-input.js';
 
 /** Limits of a lease, of which some are known only after the config was read again. */

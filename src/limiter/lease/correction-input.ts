@@ -1,7 +1,7 @@
 import type { Awaitable } from '../../backend.js';
 import type { Amount } from '../../core/bucket/decide.js';
 import { ValidationError } from '../../core/errors.js';
-import { isConsumed } from '../../core/limit.js';
+import { isConsumed } from '../../core/limit-kind.js';
 import { MAX_AMOUNT } from '../../core/units.js';
 import { type Amounts, readAmounts } from '../acquire/request.js';
 import type { LeaseAccount } from './lease-account.js';

@@ -4,7 +4,7 @@ import type { ClosedState } from '../../core/bucket/portable.js';
 import { BackendUnavailable } from '../../core/errors.js';
 import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
 import type { Int } from '../../core/int.js';
-import type { LimitKind } from '../../core/limit.js';
+import type { LimitKind } from '../../core/limit-kind.js';
 import type { EpochMs } from '../../core/units.js';
 import { kindOf } from '../acquire/levels.js';
 import { callStore, type Context, settleStore } from '../context.js';

@@ -9,20 +9,20 @@ type Amounts = Readonly<Record<string, number>>;
 /** The amounts of the limits whose kind fits. Default: what the lease has taken. */
 export function amountsOfKind(
   account: LeaseAccount,
-  isWanted: (kind: LimitKind) => boolean,
+  isIncluded: (kind: LimitKind) => boolean,
   amounts: Amounts = account.consumed(),
 ): Amounts {
   const isOfKind = (name: string): boolean => {
     const kind = account.kindOf(name);
-    return kind !== undefined && isWanted(kind);
+    return kind !== undefined && isIncluded(kind);
   };
   // Most leases have only tokens: nothing is copied for them.
   if (Object.keys(amounts).every(isOfKind)) return amounts;
   return Object.fromEntries(Object.entries(amounts).filter(([name]) => isOfKind(name)));
 }
 
-/** Tells `onEvent` how a lease ended. `amounts`: what a rollback gave back. Default: what the lease has taken. */
-export function tellLeaseEnd(
+/** Emits the end of a lease. `amounts`: what a rollback gave back. Default: what the lease has taken. */
+export function emitLeaseEnd(
   { options, namespace }: Context,
   account: LeaseAccount,
   how: LeaseEnded['how'],
@@ -34,26 +34,26 @@ export function tellLeaseEnd(
   emit(options, { type: 'lease-end', namespace, entityId, resource, leaseId, how, amounts, tokens });
 }
 
-/** Whether the lease holds slots that `onEvent` is told of. */
-export function hasSlotsToTell({ options }: Context, account: LeaseAccount): boolean {
+/** Whether `onEvent` gets events about the slots of the lease. */
+export function hasSlotsToEmit({ options }: Context, account: LeaseAccount): boolean {
   if (options.onEvent === null || !account.holds) return false;
   return Object.keys(amountsOfKind(account, holdsSlots)).length > 0;
 }
 
-/** Tells `onEvent` which slots the lease holds, and for how long. */
-export function tellSlots(context: Context, account: LeaseAccount): void {
-  if (!hasSlotsToTell(context, account)) return;
+/** Emits which slots the lease holds, and for how long. */
+export function emitSlots(context: Context, account: LeaseAccount): void {
+  if (!hasSlotsToEmit(context, account)) return;
   const { expiresAtMs } = account;
   const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs);
-  emitSlots(context, account, amountsOfKind(account, holdsSlots), expiresAt);
+  emitSlotsEvent(context, account, amountsOfKind(account, holdsSlots), expiresAt);
 }
 
-/** Tells `onEvent` that the lease holds no slots any more. */
-export function tellSlotsEnded(context: Context, account: LeaseAccount): void {
-  emitSlots(context, account, {}, null);
+/** Emits that the lease holds no slots any more. */
+export function emitSlotsEnded(context: Context, account: LeaseAccount): void {
+  emitSlotsEvent(context, account, {}, null);
 }
 
-function emitSlots(
+function emitSlotsEvent(
   { options, namespace }: Context,
   account: LeaseAccount,
   slots: Amounts,

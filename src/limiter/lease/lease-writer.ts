@@ -5,7 +5,7 @@ import type { HeldLease } from './held-leases.js';
 import type { LeaseAccount } from './lease-account.js';
 import type { Correction, Ending, LeaseOperation } from './lease-operation.js';
 import { LossWatch } from './loss-watch.js';
-import { hasSlotsToTell, tellLeaseEnd, tellSlots, tellSlotsEnded } from './lease-events.js';
+import { hasSlotsToEmit, emitLeaseEnd, emitSlots, emitSlotsEnded } from './lease-events.js';
 
 /** Performs the operations of one lease, one after another, and keeps whether the lease has ended or was lost. */
 export class LeaseWriter {
@@ -67,11 +67,11 @@ export class LeaseWriter {
       const extended = await this.#account.extend(ttlMs);
       if (extended === true) {
         this.#watch?.restart();
-        tellSlots(this.#context, this.#account);
+        emitSlots(this.#context, this.#account);
         return;
       }
       if (extended === false) this.#lossWatch().noteLoss();
-      else this.#endedElsewhere(hasSlotsToTell(this.#context, this.#account));
+      else this.#endedElsewhere(hasSlotsToEmit(this.#context, this.#account));
       throw new LeaseClosed(this.#account.leaseId, extended === false ? 'expired' : extended, 'extend');
     });
   }
@@ -111,20 +111,20 @@ export class LeaseWriter {
   }
 
   async #perform(attempted: string, operation: LeaseOperation): Promise<void> {
-    const hadSlots = hasSlotsToTell(this.#context, this.#account);
+    const hadSlots = hasSlotsToEmit(this.#context, this.#account);
     const performed = await this.#account.perform(operation);
     if (performed !== 'done' && performed !== 'lost') {
       this.#endedElsewhere(hadSlots);
       throw new LeaseClosed(this.#account.leaseId, performed, attempted);
     }
-    if (hadSlots && !hasSlotsToTell(this.#context, this.#account)) tellSlotsEnded(this.#context, this.#account);
+    if (hadSlots && !hasSlotsToEmit(this.#context, this.#account)) emitSlotsEnded(this.#context, this.#account);
     if (performed === 'lost') this.#lossWatch().noteLoss();
     else this.#watch?.stopIfUnheld();
   }
 
   #endedElsewhere(hadSlots: boolean): void {
     this.#watch?.abort();
-    if (hadSlots) tellSlotsEnded(this.#context, this.#account);
+    if (hadSlots) emitSlotsEnded(this.#context, this.#account);
   }
 
   async #exclusively(work: () => Promise<void>): Promise<void> {
@@ -141,7 +141,7 @@ export class LeaseWriter {
   #close(state: ClosedState, isRepeated: boolean, returned?: Readonly<Record<string, number>>): void {
     this.#closed = state;
     this.#watch?.stop();
-    if (!isRepeated) tellLeaseEnd(this.#context, this.#account, state, returned);
+    if (!isRepeated) emitLeaseEnd(this.#context, this.#account, state, returned);
   }
 
   #lossWatch(): LossWatch {
@@ -158,7 +158,7 @@ export class LeaseWriter {
   }
 }
 
-/** What a rollback gives back; undefined: there is no listener to be told. */
+/** What a rollback gives back; undefined: there is no listener. */
 function returnedBy({ kind }: Ending, { options }: Context, account: LeaseAccount) {
   return kind === 'rollback' && options.onEvent !== null ? account.consumed() : undefined;
 }

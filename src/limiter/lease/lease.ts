@@ -106,7 +106,7 @@ export class Lease<L extends string = string> {
     await this.#openWriter().release();
   }
 
-  /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder no longer exists. No effect without a holder. */
+  /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder is gone. No effect if it never had one. */
   async extend(ttlMs: number = this.#ttlMs): Promise<void> {
     checkLeaseTtl(ttlMs);
     await this.#openWriter().extend(ttlMs);

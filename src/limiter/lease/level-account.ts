@@ -3,7 +3,7 @@ import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { type AmountChange, deltasOf } from '../../core/bucket/holder-rules.js';
 import { ValidationError } from '../../core/errors.js';
 import { add, type Int, sub } from '../../core/int.js';
-import { isConsumed } from '../../core/limit.js';
+import { isConsumed } from '../../core/limit-kind.js';
 import { holdsSlotsOf, kindOf } from '../acquire/levels.js';
 import type { LeaseOperation } from './lease-operation.js';
 
@@ -46,7 +46,10 @@ export function openLevel(granted: GrantedLevel): LevelAccount {
   };
 }
 
-/** The rates of a level that an operation changes, with their new totals. null: the rates stay, also if an expiry gave them back. */
+/**
+ * The rates of a level that an operation changes, with their new totals. null: the rates stay, also if an expiry gave
+ * them back.
+ */
 export function totalsAfter(level: LevelAccount, operation: LeaseOperation): readonly Amount[] | null {
   switch (operation.kind) {
     case 'settle':
@@ -90,7 +93,7 @@ export function changeOf(
   const isUnfinished = isPartlyChanged(level);
   const isWhole = isUnfinished || (refundsOnExpiry && totals !== null);
   const amounts = isWhole ? allAmounts(level, totals ?? []) : changedAmounts(level, totals ?? []);
-  // The holder must be read to give its slots back, or to learn whether an expiry has already given these totals back.
+  // The holder must be read to give its slots back, or to find out whether an expiry has already given these totals back.
   const asksHolder = held && (fate === 'release' || (refundsOnExpiry && totals !== null && totals.length > 0));
   if (!asksHolder && !isUnfinished && !amounts.some(isChanged)) return null;
   const holder = held ? fate : 'none';

@@ -1,9 +1,9 @@
 import { LeaseClosed } from '../../core/errors.js';
 import type { Context } from '../context.js';
 import type { LeaseAccount } from './lease-account.js';
-import { hasSlotsToTell, tellLeaseEnd, tellSlotsEnded } from './lease-events.js';
+import { hasSlotsToEmit, emitLeaseEnd, emitSlotsEnded } from './lease-events.js';
 
-/** Aborts a signal when a lease is lost, and tells the loss. Its background sleep begins when the caller reads the signal. */
+/** Aborts a signal when a lease is lost, and emits the loss. Its background sleep begins when the caller reads the signal. */
 export class LossWatch {
   readonly #lost = new AbortController();
   readonly #context: Context;
@@ -48,14 +48,14 @@ export class LossWatch {
     this.stop();
   }
 
-  /** The loss is told once, however often it is noticed. */
+  /** The loss is emitted once, however often it is noticed. */
   noteLoss(): void {
     this.abort();
     if (this.#isTold) return;
     this.#isTold = true;
-    const hadSlots = hasSlotsToTell(this.#context, this.#account);
-    tellLeaseEnd(this.#context, this.#account, 'expired');
-    if (hadSlots) tellSlotsEnded(this.#context, this.#account);
+    const hadSlots = hasSlotsToEmit(this.#context, this.#account);
+    emitLeaseEnd(this.#context, this.#account, 'expired');
+    if (hadSlots) emitSlotsEnded(this.#context, this.#account);
   }
 
   async #watch(): Promise<void> {

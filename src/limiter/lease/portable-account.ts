@@ -3,7 +3,7 @@ import { type Amount, type Holder, wholeTokens } from '../../core/bucket/decide.
 import type { ClosedState } from '../../core/bucket/portable.js';
 import { buildLeaseId, encodeRandom, parsePlainResource } from '../../core/identifiers.js';
 import type { Int } from '../../core/int.js';
-import type { LimitKind } from '../../core/limit.js';
+import type { LimitKind } from '../../core/limit-kind.js';
 import type { EpochMs } from '../../core/units.js';
 import { kindOf } from '../acquire/levels.js';
 import { callStore, type Context, settleStore } from '../context.js';
@@ -17,7 +17,7 @@ import {
   decisionAt,
   followAt,
   grantedApart,
-  openLevel,
+  openPortableLevel,
   type PortableLevel,
   raiseAt,
 } from './portable-level.js';
@@ -25,8 +25,8 @@ import {
 type Answer = Exclude<OperationResult, { readonly kind: 'failed' }>;
 
 /**
- * The account of a lease that may be in use by several processes. Its state is in the holders: every operation names what
- * it wants, and the store decides what is due. The first level decides for all levels, and answers with the whole account of
+ * The account of a lease that may be in use by several processes. Its state is in the holders: every operation states the
+ * change, and the store decides what is due. The first level decides for all levels, and answers with the whole account of
  * the lease. The parents are brought to that account, so that they agree in whatever order they are reached, and the next
  * operation brings them what a process that was killed has not.
  */
@@ -54,7 +54,7 @@ export class PortableAccount implements LeaseAccount {
     this.#context = context;
     this.leaseId = leaseId;
     this.#ttlMs = ttlMs;
-    this.#levels = levels.map((level, at) => openLevel(level, holders[at] ?? undefined));
+    this.#levels = levels.map((level, at) => openPortableLevel(level, holders[at] ?? undefined));
     this.#apart = grantedApart(levels);
     const [first] = holders;
     this.expiresAtMs = first?.expiresAtMs ?? null;

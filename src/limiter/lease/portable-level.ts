@@ -22,7 +22,7 @@ export interface PortableLevel extends TokenLevel {
   paid: boolean;
 }
 
-export function openLevel(level: TokenLevel, holder: Holder | undefined): PortableLevel {
+export function openPortableLevel(level: TokenLevel, holder: Holder | undefined): PortableLevel {
   const granted = level.granted.filter(({ name }) => !holdsSlotsOf(level, name));
   return {
     ...level,

@@ -24,7 +24,7 @@ const REFUNDS: readonly (readonly [string, (lease: Lease) => Promise<void>])[] =
   ['commit', async (lease) => lease.commit({ tpm: 300 })],
 ];
 
-test.each(REFUNDS)('onError is told that the refund of a %s got no answer in time', async (_, correct) => {
+test.each(REFUNDS)('onError reports that the refund of a %s got no answer in time', async (_, correct) => {
   const opened = await openLimiter();
   const lease = await opened.limiter.acquire(ASK);
   await unanswered(opened, false, async () => correct(lease));

@@ -4,8 +4,8 @@ import { parsePlainResource } from '../../core/identifiers.js';
 import { type Context, endOfCall } from '../context.js';
 import { emit } from '../events/emit.js';
 
-/** Tells `onEvent` that a lease of another process has lost its slots in one bucket. */
-export function tellSlotsReleased(
+/** Emits that a lease of another process has lost its slots in one bucket. */
+export function emitSlotsReleased(
   { options, namespace }: Context,
   { id: leaseId, entityId, resource, slots }: LeaseRecord,
 ): void {
@@ -15,10 +15,10 @@ export function tellSlotsReleased(
 }
 
 /**
- * Tells `onEvent` that a lease has ended by its id, once for all its levels. `records`: its holders as they were. The process
+ * Emits that a lease has ended by its id, once for all its levels. `records`: its holders as they were. The process
  * that holds the lease notices the loss at its next write.
  */
-export async function tellLeaseReleased(context: Context, records: readonly LeaseRecord[]): Promise<void> {
+export async function emitLeaseReleased(context: Context, records: readonly LeaseRecord[]): Promise<void> {
   const { options, namespace } = context;
   if (options.onEvent === null || records.length === 0) return;
   const own = await firstLevelOf(context, records);

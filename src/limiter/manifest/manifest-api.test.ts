@@ -319,7 +319,7 @@ test('an export distinguishes an entity with an empty record from one without a 
   });
 });
 
-test('a pause and its end by the file are told to the listener, and the end wakes the calls that wait', async () => {
+test('a listener gets a pause and its end by the file, and the end wakes the calls that wait', async () => {
   const clock = fakeClock();
   const events: string[] = [];
   const limiter = await RateLimiter.open(memory(), {

@@ -63,7 +63,7 @@ async function makeChanges(
 const MAX_ATTEMPTS = 5;
 
 /**
- * Changes one object to what the file wants. Compares again if another process has changed the object since the plan, and
+ * Changes one object to what the file declares. Compares again if another process has changed the object since the plan, and
  * returns the comparison that was written.
  */
 async function settle(context: Context, planned: Comparison): Promise<Comparison> {

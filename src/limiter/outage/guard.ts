@@ -14,8 +14,8 @@ export interface CallDetails<T> {
   /** Called with an answer that arrives after the caller stopped waiting. */
   readonly onLate?: (answer: T) => void;
   /**
-   * The failure of a part of the answer, whose parts fail separately. undefined: the answer shows that the store works. null: it
-   * shows nothing, because the store was not asked.
+   * The failure of a part of the answer, whose parts fail separately. undefined: the answer shows that the store works.
+   * null: it shows nothing, because the store was not asked.
    */
   readonly failureIn?: (answer: T) => unknown;
 }
@@ -37,8 +37,8 @@ export class Guard extends Breaker {
   }
 
   /**
-   * Makes one call to the store: `enter`, then `answered`, `within` or `failed`. A synchronous answer is returned without a timer and
-   * without a promise.
+   * Makes one call to the store: `enter`, then `answered`, `within` or `failed`. A synchronous answer is returned
+   * without a timer and without a promise.
    */
   call<T>(details: CallDetails<T>, start: () => Awaitable<T>): Awaitable<T> {
     this.enter(details.where);

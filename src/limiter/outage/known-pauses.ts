@@ -2,7 +2,7 @@ import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import type { FoundPause } from '../config/find-pause.js';
 
-/** Beyond this number, the pause that was noted first is forgotten. Revoked keys that still ask are noted again. */
+/** Beyond this number, the pause that was noted first is dropped. Revoked keys that still ask are noted again. */
 const MAX_ENTRIES = 10_000;
 
 /** The key of a pause that applies to every resource: no resource has this name. */

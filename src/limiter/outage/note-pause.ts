@@ -4,7 +4,7 @@ import type { FoundPause } from '../config/find-pause.js';
 import type { Context } from '../context.js';
 import { emit } from '../events/emit.js';
 
-/** What this process does once it has written a pause: the outage policy denies by it, and a listener learns it. */
+/** What this process does once it has written a pause: the outage policy denies by it, and `onEvent` gets it. */
 export function notePaused(context: Context, found: FoundPause): PausedBy {
   context.knownPauses.note(found.entityId, found);
   const applies = viewFoundPause(found);
@@ -14,8 +14,8 @@ export function notePaused(context: Context, found: FoundPause): PausedBy {
 }
 
 /**
- * What this process does once it has ended a pause: calls that wait for its end ask again. `isResumed`: it was running, so a
- * listener learns it. Called after the config cache was outdated.
+ * What this process does once it has ended a pause: calls that wait for its end ask again. `isResumed`: it was running, so
+ * `onEvent` gets it. Called after the config cache was outdated.
  */
 export function noteResumed(
   context: Context,

@@ -26,7 +26,10 @@ function isLonger(one: LimitStatus, other: LimitStatus): boolean {
   return (one.retryAfterMs ?? 0) > (other.retryAfterMs ?? 0);
 }
 
-/** Whether no wait until `endMs` helps: the ask is impossible, or its wait is known and longer. `refusal`: the limit to wait for. */
+/**
+ * Whether no wait until `endMs` helps: the ask is impossible, or its wait is known and longer. `refusal`: the limit to
+ * wait for.
+ */
 export function isFinal({ denied, askedMs }: LastDenial, refusal: LimitStatus | null, endMs: EpochMs): boolean {
   if (denied.reason === 'impossible') return true;
   const isPaused = denied.reason === 'paused';

@@ -202,7 +202,7 @@ test('a waiter that is aborted makes room for the next one', async () => {
   expect(second.done).toBe(true);
 });
 
-test('a waiter that times out is told when all waiters of its line will have been served', async () => {
+test('the denial of a waiter that times out has the wait until all waiters of its line are served', async () => {
   const { limiter, clock, store } = await drained();
   const first = limiter.acquire({ ...ASK, consume: { rpm: 4 }, wait });
   const second = limiter.acquire({ ...ASK, consume: { rpm: 2 }, wait: { timeoutMs: 2_500 } });

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** The engines that the launcher can start: servers on this machine that speak DynamoDB's protocol. */
+/** The engines that the launcher can start: servers on this machine with DynamoDB's protocol. */
 export const ENGINE_NAMES = ['dynoxide', 'extenddb', 'dynamodb-local'] as const;
 
 export type EngineName = (typeof ENGINE_NAMES)[number];
@@ -24,7 +24,10 @@ export type EngineSearch<Found> =
   | ({ readonly status: 'available' } & Found)
   | { readonly status: 'unavailable'; readonly reason: string };
 
-/** DynamoDB Local is compiled for this version: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.html */
+/**
+ * DynamoDB Local is compiled for this version:
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.html
+ */
 const LEAST_JAVA = 17;
 
 const LOOK_UP: Readonly<Record<EngineName, (folders: readonly string[]) => EngineSearch<EngineProgram>>> = {

@@ -15,7 +15,7 @@ const app = credentialOf({ role: 'app', entityPrefix: 'acme/' });
 const json = async (response: Response): Promise<unknown> => response.json();
 
 describe('GET /v1/session', () => {
-  test('a token learns its role, its namespace and its prefix', async () => {
+  test('a token may read its role, its namespace and its prefix', async () => {
     const { send } = await requestServer({ tokens: [every.token, app.token] });
     expect(await json(await send('GET /v1/session', { as: app }))).toEqual({
       token: app.token.name,
@@ -68,19 +68,19 @@ describe('GET /v1/events', () => {
     return { status: response.status, entities: data.flatMap(({ entityId }) => entityId ?? []), text };
   }
 
-  test('a token for every namespace hears all of them, or the one that it names', async () => {
+  test('a token for every namespace gets the events of all of them, or the one that it names', async () => {
     const all = await heard('/v1/events', every, [every.token]);
     expect(all.entities).toEqual(['acme/a', 'b', 'acme/elsewhere']);
     expect(all.text).toContain('event: outage-begin');
     expect((await heard('/v1/events?namespace=other', every, [every.token])).entities).toEqual(['acme/elsewhere']);
   });
 
-  test('a token of one namespace hears that namespace only, and may not name another', async () => {
+  test('a token of one namespace gets the events of that namespace only, and may not name another', async () => {
     expect((await heard('/v1/events', admin, [admin.token])).entities).toEqual(['acme/a', 'b']);
     expect((await heard('/v1/events?namespace=other', admin, [admin.token])).status).toBe(403);
   });
 
-  test('a token of the role app hears its own entities, and nothing about the store', async () => {
+  test('a token of the role app gets the events of its own entities, and none about the store', async () => {
     const { entities, text } = await heard('/v1/events', app, [app.token]);
     expect(entities).toEqual(['acme/a']);
     expect(text).not.toContain('outage');

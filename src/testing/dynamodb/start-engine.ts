@@ -8,7 +8,7 @@ import { type EngineOptions, findUsableEngine } from './find-engine.js';
 import { freePort } from '../../local/engine/free-port.js';
 import { type Supervised, supervised } from './supervised.js';
 
-/** A server that speaks DynamoDB's protocol, with the settings that a client needs. */
+/** A server with DynamoDB's protocol, with the settings that a client needs. */
 export interface Engine extends AsyncDisposable {
   /** `endpoint`: an engine that was started outside of this process. */
   readonly name: EngineName | 'endpoint';

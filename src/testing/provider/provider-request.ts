@@ -1,4 +1,4 @@
-/** The APIs that the simulated provider speaks. */
+/** The APIs of the simulated provider. */
 export type ProviderApi =
   | 'openai-chat'
   | 'openai-responses'

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
-import { loadDriver, type SqliteDatabase } from '../../../src/backends/embedded/file/driver.js';
+import { loadDriver, type SqliteDatabase } from '../../../src/backends/embedded/file/database/driver.js';
 import { file } from '../../../src/backends/embedded/file/file.js';
 import type { OnUnavailable } from '../../../src/core/config/config.js';
 import type { LimiterOptions } from '../../../src/limiter/options.js';

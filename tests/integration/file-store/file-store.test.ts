@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createEmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
-import { loadDriver, type SqliteDatabase } from '../../../src/backends/embedded/file/driver.js';
+import { loadDriver, type SqliteDatabase } from '../../../src/backends/embedded/file/database/driver.js';
 import { FileStorage } from '../../../src/backends/embedded/file/file-storage.js';
 import { file } from '../../../src/backends/embedded/file/file.js';
 import { memory } from '../../../src/backends/embedded/memory.js';

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { createEmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
-import { loadDriver } from '../../../src/backends/embedded/file/driver.js';
+import { loadDriver } from '../../../src/backends/embedded/file/database/driver.js';
 import { FileStorage } from '../../../src/backends/embedded/file/file-storage.js';
 import { file } from '../../../src/backends/embedded/file/file.js';
 import { buildFirstNamespaceId } from '../../../src/core/identifiers.js';

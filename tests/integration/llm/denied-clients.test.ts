@@ -33,7 +33,10 @@ interface Counted {
   readonly waitedMs: () => number;
 }
 
-/** Counts how often a client sends. After a denial, the clock of the limiter is moved to the end of the wait: a slow client finds no more. */
+/**
+ * Counts how often a client sends. After a denial, the clock of the limiter is moved to the end of the wait: a slow
+ * client finds no more.
+ */
 function counting(send: typeof fetch): Counted {
   let [sent, answeredAt, waited] = [0, 0, 0];
   const counted: typeof fetch = async (...args) => {

@@ -105,7 +105,7 @@ describe('output that the request does not state never makes a call impossible',
   });
 });
 
-test('a count that no call can have teaches nothing', async () => {
+test('a count that no call can have does not change the estimate', async () => {
   outputs = [5e12, 100];
   await open([Limit.perMinute('tpm', 6_000)]);
   expect(await call(3)).toEqual([200, 200, 200]);
@@ -113,7 +113,7 @@ test('a count that no call can have teaches nothing', async () => {
   expect(world.errors).toEqual([]);
 });
 
-test('a call whose settlement failed teaches nothing', async () => {
+test('a call whose settlement failed does not change the estimate', async () => {
   const store = outage(memory());
   await using limiter = await RateLimiter.open(store.backend, { clock, limits: LIMITS, onError: () => {} });
   const holds: unknown[] = [];

@@ -221,7 +221,7 @@ describe('Lambda functions', () => {
     expect(await handler(v1('test-invoke-source-ip'))).toMatchObject({ statusCode: 429 });
   });
 
-  test('fields of several values are joined where they stand', async () => {
+  test('a field that is in headers and in multiValueHeaders is joined in multiValueHeaders, with our value last', async () => {
     const multiValueHeaders = { ratelimit: ['"edge";r=1', '"cdn";r=2'], 'Set-Cookie': ['a=1', 'b=2'] };
     const headers = { RateLimit: '"origin";r=3', 'X-Own': 'kept' };
     const handler = forLambda(async () => ({ statusCode: 200, headers, multiValueHeaders }), {

@@ -49,7 +49,7 @@ describe.each(frameworks.map((framework) => [framework.name, framework] as const
     expect(JSON.stringify(body)).not.toContain('client');
   });
 
-  test('without a key the clients are told apart by their address', async () => {
+  test('without a key the clients are distinguished by their address', async () => {
     if (framework.name === 'fetch handlers') return;
     const url = await start({ limits: TWO_A_DAY });
     expect((await fetch(url)).headers.get('ratelimit')).toContain('r=1');
@@ -74,7 +74,7 @@ describe.each(frameworks.map((framework) => [framework.name, framework] as const
     expect(await from('203.0.113.7')).toBe(200);
   });
 
-  test('an address that a client claims is not believed where no proxy is trusted', async () => {
+  test('an address that a client claims is ignored where no proxy is trusted', async () => {
     if (framework.name === 'fetch handlers') return;
     const url = await start({ limits: TWO_A_DAY });
     const from = async (address: string) => (await fetch(url, { headers: { 'x-forwarded-for': address } })).status;

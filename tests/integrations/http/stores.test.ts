@@ -100,7 +100,7 @@ describe('express-rate-limit', () => {
     expect((await store.get('127.0.0.1')).totalHits).toBe(2);
   });
 
-  test('a key can be read and reset, and keys that are no names are told apart', async () => {
+  test('a key can be read and reset, and keys that are no names are distinguished', async () => {
     const store = new ExpressRateLimitStore({ limiter, limit: 2 });
     store.init({ windowMs: MINUTE });
     for (const key of ['a b', 'a#b', '$a', '', 'ü', '\ud800', 'x'.repeat(300), 'y'.repeat(300)]) {

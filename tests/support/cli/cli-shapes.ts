@@ -127,7 +127,10 @@ const tokenFields = {
   ownLimits: flag,
 };
 
-/** The JSON of each command by docs/reference/cli-json.md, written independently of the types in `src/cli/commands/`, to check them. */
+/**
+ * The JSON of each command by docs/reference/cli-json.md, written independently of the types in `src/cli/commands/`, to
+ * check them.
+ */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ...STACK_SHAPES,
   serve: record({ url: text, dashboard: nullable(text), store: text, namespace: text, tokens: count }),

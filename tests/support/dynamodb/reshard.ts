@@ -15,7 +15,10 @@ interface Resharding {
   readonly bucket: { readonly entityId: string; readonly resource: string };
 }
 
-/** Splits the first shard that may be split, or merges the first pair that may be merged. False: there is none, or another write came first. */
+/**
+ * Splits the first shard that may be split, or merges the first pair that may be merged. False: there is none, or
+ * another write came first.
+ */
 export async function reshard({ table, ns, nowMs, bucket }: Resharding, how: 'split' | 'merge'): Promise<boolean> {
   const deadline = deadlineIn(TIMEOUT_MS);
   const target = { tableName: table.name, ns };

@@ -10,7 +10,7 @@ import { memory } from '../../../src/backends/embedded/memory.js';
 import { type Amount, amountOf } from '../../../src/core/bucket/decide.js';
 import { BackendUnavailable } from '../../../src/core/errors.js';
 import type { Limit } from '../../../src/core/limit.js';
-import { type Deadline, pause, timeLeftMs } from '../../../src/machine-time.js';
+import { type Deadline, sleep, timeLeftMs } from '../../../src/machine-time.js';
 import { Random } from '../../../src/testing/conformance/kit/random.js';
 import { FlatRecord } from './flat-record.js';
 import { foreignWrite } from './foreign-writes.js';
@@ -91,7 +91,7 @@ export function shardedStore(limits: readonly Limit[], shardCount: number): Shar
     if (fault === 'reclaimed') reclaim(shard);
     const lands = fault !== 'lost, not landed' && fault !== 'stalled, not landed';
     const isWritten = lands && records[shard]!.write(request);
-    if (fault.startsWith('stalled') || fault === 'slow') await pause(timeLeftMs(deadline));
+    if (fault.startsWith('stalled') || fault === 'slow') await sleep(timeLeftMs(deadline));
     if (fault.startsWith('stalled') || fault.startsWith('lost'))
       return { kind: 'no-answer', unsent: false, error: LOST };
     return { kind: isWritten ? 'written' : 'refused', image: records[shard]!.image! };

@@ -18,7 +18,10 @@ export type LevelStep =
 
 export type Size = Readonly<Record<'rpd' | 'tpd' | 'slots', number>>;
 
-/** What a lease has taken at both levels, if every step happens at once at both, in the order in which the user's level got them. */
+/**
+ * What a lease has taken at both levels, if every step happens at once at both, in the order in which the user's level
+ * got them.
+ */
 export class LevelsModel {
   state: 'open' | 'committed' | 'rolled-back' = 'open';
   team: Record<string, number>;

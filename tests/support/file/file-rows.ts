@@ -1,4 +1,4 @@
-import { loadDriver, type SqlValue } from '../../../src/backends/embedded/file/driver.js';
+import { loadDriver, type SqlValue } from '../../../src/backends/embedded/file/database/driver.js';
 
 export type Row = Readonly<Record<string, SqlValue>>;
 

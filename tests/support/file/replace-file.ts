@@ -1,5 +1,5 @@
 import { renameSync, rmSync } from 'node:fs';
-import { loadDriver } from '../../../src/backends/embedded/file/driver.js';
+import { loadDriver } from '../../../src/backends/embedded/file/database/driver.js';
 import { file } from '../../../src/backends/embedded/file/file.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 

@@ -1,4 +1,8 @@
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from '../../../src/backends/embedded/file/driver.js';
+import {
+  loadDriver,
+  type SqliteDatabase,
+  type SqliteDriver,
+} from '../../../src/backends/embedded/file/database/driver.js';
 
 /** SQLite for a process that kills itself right before its n-th statement. */
 export async function loadSelfKillingDriver(killBefore: number): Promise<SqliteDriver> {

@@ -1,4 +1,8 @@
-import { loadDriver, type SqliteDatabase, type SqliteDriver } from '../../../src/backends/embedded/file/driver.js';
+import {
+  loadDriver,
+  type SqliteDatabase,
+  type SqliteDriver,
+} from '../../../src/backends/embedded/file/database/driver.js';
 
 /** SQLite that calls `onStatement` before each statement, with its text on one line. The callback may throw. */
 export async function loadWatchedDriver(onStatement: (sql: string) => void): Promise<SqliteDriver> {

@@ -5,7 +5,10 @@ import { type AppServer, stopServer } from './app-server.js';
 
 type Http2Listener = Parameters<typeof createHttp2Server>[1];
 
-/** Serves an app over HTTP/2. The tests ask in HTTP/1: a gateway passes each request on, and resets its stream when the client leaves. */
+/**
+ * Serves an app over HTTP/2. The tests ask in HTTP/1: a gateway passes each request on, and resets its stream when the
+ * client leaves.
+ */
 export async function serveHttp2(app: NonNullable<Http2Listener>): Promise<AppServer> {
   const server = createHttp2Server(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

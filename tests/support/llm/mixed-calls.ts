@@ -123,7 +123,10 @@ function failure(random: Random): ProviderPlan {
   return { refusal: { format: draw === 4 ? 'openai' : 'google', waitMs: 5 } };
 }
 
-/** Calls of all clients at once: 30 % streams, 10 % streams that are aborted at any chunk, 5 % failing. Each call is an entity of its own below one key. */
+/**
+ * Calls of all clients at once: 30 % streams, 10 % streams that are aborted at any chunk, 5 % failing. Each call is an
+ * entity of its own below one key.
+ */
 export async function runMixedCalls(count: number, seed: number, estimates: Estimates = 'exact'): Promise<MixedReport> {
   const random = seeded(seed);
   const intentions = Array.from({ length: count }, (_, at) => intend(`call-${at}`, random, estimates));

@@ -17,7 +17,8 @@ export type Answer =
 /**
  * One shard as a plain account that runs one entry after the other, in numbers of any size. It has the stored state,
  * and shares no arithmetic with the planning that it checks. Asks come first, those with less reserve before the
- * others and otherwise in the order of their arrival, those that may be cut last, without those that do not fit; then debits; then refunds. A refused ask first reclaims expired holders.
+ * others and otherwise in the order of their arrival, those that may be cut last, without those that do not fit; then
+ * debits; then refunds. A refused ask first reclaims expired holders.
  */
 export class SequentialModel {
   readonly #nowMs: number;

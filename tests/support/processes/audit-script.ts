@@ -1,5 +1,5 @@
 import { createEmbeddedBackend } from '../../../src/backends/embedded/embedded-backend.js';
-import type { SqliteDriver } from '../../../src/backends/embedded/file/driver.js';
+import type { SqliteDriver } from '../../../src/backends/embedded/file/database/driver.js';
 import { FileStorage } from '../../../src/backends/embedded/file/file-storage.js';
 import { buildFirstNamespaceId } from '../../../src/core/identifiers.js';
 import { Limit } from '../../../src/core/limit.js';

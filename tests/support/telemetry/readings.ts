@@ -1,6 +1,9 @@
 import { DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 
-/** Values by metric and labels, such as `headgate.decisions outcome=granted resource=gpt-4`. Histograms have `.count` and `.sum`. */
+/**
+ * Values by metric and labels, such as `headgate.decisions outcome=granted resource=gpt-4`. Histograms have `.count`
+ * and `.sum`.
+ */
 export type Readings = Readonly<Record<string, number>>;
 
 export function readingKey(name: string, labels: Readonly<Record<string, unknown>>): string {

@@ -2,10 +2,10 @@ import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { type Amount, amountOf, askOf } from '../../../core/bucket/decide.js';
 import { leastOf, withAmount } from '../../../core/bucket/at-most.js';
 import { sub, toInt } from '../../../core/int.js';
-import { isConsumed } from '../../../core/limit.js';
+import { isConsumed } from '../../../core/limit-kind.js';
 import { MAX_WRITES_AT_ONCE } from '../bucket/executor.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { AskEntry } from '../bucket/group/entries.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { setShadowsAside } from '../bucket/group/plan-group.js';
@@ -117,7 +117,7 @@ async function takeInTransaction(whole: AtomicAsking, doubts: (() => void)[]): P
       if (isContended) return [{ kind: 'contended' }];
       throw answer.error;
     }
-    await pause(waitMs);
+    await sleep(waitMs);
   }
 }
 

@@ -8,7 +8,7 @@ import { add } from '../../../core/int.js';
 import { MAX_WRITES_AT_ONCE } from '../bucket/executor.js';
 import type { ChangeEntry } from '../bucket/group/entries.js';
 import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, deadlineIn, sleep, timeLeftMs } from '../../../machine-time.js';
 import { readShards } from './bucket-images.js';
 import { divideCharge, imagesOf, isCredit } from './divide-charge.js';
 import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
@@ -106,7 +106,7 @@ async function chargeOnce(charging: Charging, receipt: ChargeReceipt): Promise<C
     }
     const waitMs = backOffMs(attempt, executor.random);
     if (timeLeftMs(deadline) <= waitMs) throw outOfTime(answer);
-    await pause(waitMs);
+    await sleep(waitMs);
   }
 }
 

@@ -1,13 +1,14 @@
 import type { Awaitable, Call, ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { withAmount } from '../../../core/bucket/at-most.js';
-import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { concludeAt } from '../../../core/bucket/conclude.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
 import type { EpochMs } from '../../../core/units.js';
 import { takeAtomically } from './atomic.js';
 import { givenBy } from './given-by.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, deadlineIn, sleep, timeLeftMs } from '../../../machine-time.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { revokeGrant } from './revoke-grant.js';
 import { hasRoom } from './shard.js';
@@ -146,7 +147,7 @@ async function takeCut(consuming: Consuming, atMost: string): Promise<ConsumeOut
     const { random } = askingOf(consuming, request.levels[0] as LevelAsk).bucket.executor;
     const waitMs = attempt === 0 ? 0 : backOffMs(attempt, random);
     if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) return outcomeOfOne({ kind: 'contended' }, call.nowMs);
-    if (waitMs > 0) await pause(waitMs);
+    if (waitMs > 0) await sleep(waitMs);
   }
 }
 
@@ -283,8 +284,8 @@ function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome)
 
 /**
  * A part that cannot be given back is retried in the background if it has a holder, which shows whether it is still
- * taken. Without a holder it stays taken, which is the strict side, and `onError` is told, because nothing else shows
- * it. False: a part could not be given back yet.
+ * taken. Without a holder it stays taken, which is the strict side. It is reported to `onError`, because nothing else
+ * shows it. False: a part could not be given back yet.
  */
 async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<boolean> {
   const { call, request } = consuming;

@@ -4,7 +4,7 @@ import type { ClosedState } from '../../../core/bucket/portable.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, deadlineIn, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { Executor } from '../bucket/executor.js';
 import { createWriteId, type Update } from '../bucket/writes/record-write.js';
 import { buildShardWrite, replaceHolder, type ShardWrite } from '../bucket/shard-write.js';
@@ -71,7 +71,7 @@ async function extendAll(
         ? answer.error
         : new BackendUnavailable('Extending a lease: other writers won every attempt', 'contended');
     }
-    await pause(waitMs);
+    await sleep(waitMs);
   }
 }
 

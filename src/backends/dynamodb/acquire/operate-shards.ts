@@ -2,7 +2,7 @@ import type { Call, LevelOperation, OperationResult } from '../../../backend.js'
 import type { PortablePart } from '../../../core/bucket/portable.js';
 import { joinParts } from '../../../core/bucket/portable-parts.js';
 import { BackendUnavailable } from '../../../core/errors.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { EntryResult } from '../bucket/group/entries.js';
 import { type GroupPlan, planGroup } from '../bucket/group/plan-group.js';
 import type { Trust } from '../bucket/group/group-draft.js';
@@ -66,7 +66,7 @@ export async function operateAll(operating: OperatingAll): Promise<OperationResu
         ? answer.error
         : new BackendUnavailable('Changing a lease: other writers won every attempt', 'contended');
     }
-    await pause(waitMs);
+    await sleep(waitMs);
   }
 }
 

@@ -6,7 +6,7 @@ import { planSettle } from '../bucket/settle/settle.js';
 import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from '../bucket/settle/settle-all.js';
 import { createWriteId, type WriteIds } from '../bucket/writes/record-write.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 
 /** After these attempts every shard is settled alone, and the reconciler adds the slots that are missing. */
@@ -28,7 +28,7 @@ export async function settleShards(options: SettleShardsOptions): Promise<boolea
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const waitMs = attempt === 0 ? 0 : backOffMs(attempt, executor.random);
     if (timeLeftMs(deadline) <= waitMs) return false;
-    if (waitMs > 0) await pause(waitMs);
+    if (waitMs > 0) await sleep(waitMs);
     let shards = await readShards(options);
     // On a busy bucket every write takes or releases slots, which breaks the conditions on limits that start or are
     // cut. After the shards are settled one by one, those conditions are no longer needed.

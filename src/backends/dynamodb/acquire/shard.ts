@@ -20,7 +20,7 @@ import type { Judgement } from '../bucket/group/group-draft.js';
 import { planGroup } from '../bucket/group/plan-group.js';
 import { joinDoubts } from '../bucket/group/revocation.js';
 import { Pressure, type PressureOptions } from '../bucket/pressure.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, deadlineIn, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
@@ -171,7 +171,7 @@ export class Shard {
     await Promise.resolve();
     while (this.#queue.length > 0) {
       const waitMs = this.#image === null ? 0 : this.pressure.pauseMs(this.executor.random);
-      if (waitMs > 0) await pause(waitMs);
+      if (waitMs > 0) await sleep(waitMs);
       const group = takeAwaited(this, this.#queue.splice(0));
       if (group.length === 0) continue;
       const deferred = await sendGroup(this, group);
@@ -323,7 +323,7 @@ async function perform(
       case 'pause': {
         const waitMs = backOffMs(action.attempt, executor.random);
         if (timeLeftMs(deadline) <= waitMs) return { kind: 'out-of-time' };
-        await pause(waitMs);
+        await sleep(waitMs);
         return { kind: 'paused' };
       }
     }

@@ -99,7 +99,7 @@ function asOneShardGives(views: readonly ShardImage[], level: LevelAsk, nowMs: E
   return withAmount(level, ask.name, best === 0 ? Number(ask.milli) : best);
 }
 
-/** The amount was fixed before the first part was taken. The other levels of an atomic ask must learn that it was cut. */
+/** The amount was fixed before the first part was taken. The other levels of an atomic ask must know that it was cut. */
 function asCut(answer: LevelAnswer, { asks }: LevelAsk): LevelAnswer {
   const cut = asks.find(({ atMost, shadow }) => atMost === true && shadow !== true);
   if (cut === undefined) return answer;

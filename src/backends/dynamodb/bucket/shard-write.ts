@@ -170,10 +170,12 @@ export function correctVerdicts(
 
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any combination: one write for a whole group.
- * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, the sweep list as needed.
- * Condition: rf = :rf; pz does not exist or pz <= :now, if it takes; per limit the bounds of its form; per holder h = :seen, or h does not exist; cv = :seen if adopted; ttl <= :ttl
- * if it is set; w <> :id.
- * On success: the new record.   On failure: the record, null if there is none.   Cost: 1 write unit per started KB either way.
+ * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, the sweep
+ * list as needed.
+ * Condition: rf = :rf; pz does not exist or pz <= :now, if it takes; per limit the bounds of its form; per holder h =
+ * :seen, or h does not exist; cv = :seen if adopted; ttl <= :ttl if it is set; w <> :id.
+ * On success: the new record.   On failure: the record, null if there is none.   Cost: 1 write unit per started KB
+ * either way.
  */
 export function buildShardWrite(ns: string, image: ShardImage, write: ShardWrite, ids: WriteIds): Update {
   const update = startShardUpdate(image, ids)

@@ -123,8 +123,8 @@ export interface Merge {
     readonly tokensMilli: Millitokens;
   }[];
   /**
-   * null: other shards remain, and a shard of several has no ttl, or a pause runs. If one shard remains, it gets a ttl, because the
-   * bucket may never be used again.
+   * null: other shards remain, and a shard of several has no ttl, or a pause runs. If one shard remains, it gets a ttl,
+   * because the bucket may never be used again.
    */
   readonly ttlSec: number | null;
 }

@@ -1,6 +1,6 @@
 import { BackendUnavailable } from '../../../core/errors.js';
 import { keyItem, type RecordKey } from '../table/keys.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import { errorOf } from './failures.js';
 import { sendRead, sendRepeatable, type Table } from './requests.js';
 import type { Item } from './transport.js';
@@ -75,5 +75,5 @@ async function pauseForUnprocessed(table: Table, attempt: number, deadline: Dead
   if (timeLeftMs(deadline) <= waitMs) {
     throw new BackendUnavailable(`${what}: DynamoDB left a part unprocessed until the deadline`, 'throttled');
   }
-  await pause(waitMs);
+  await sleep(waitMs);
 }

@@ -1,6 +1,6 @@
 import { BackendUnavailable, type HeadgateError } from '../../../core/errors.js';
 import { keyItem, type RecordKey } from '../table/keys.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
 import { LostAnswer } from './lost-answer.js';
 import type { Item, Operation, Operations, Transport } from './transport.js';
@@ -82,7 +82,7 @@ export async function sendRepeatable<Op extends Operation>(
     }
     const waitMs = backOffMs(attempt, table.random);
     if (attempt + 1 >= MAX_ATTEMPTS || timeLeftMs(deadline) <= waitMs) throw answer.failure.error;
-    await pause(waitMs);
+    await sleep(waitMs);
   }
 }
 

@@ -127,7 +127,7 @@ export class StoreClock {
   }
 }
 
-/** The error that tells the user of a large correction of the time, or of an answer whose time was ignored. */
+/** The error that reports a large correction of the time, or of an answer whose time was ignored. */
 export function errorOfNews({ kind, byMs }: ClockNews): InfrastructureError {
   const amount = `${Math.abs(byMs)} ms ${byMs > 0 ? 'ahead of' : 'behind'}`;
   const message =

@@ -10,7 +10,7 @@ import { createNamespaceGate } from '../schema/namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import { readRows } from '../stores/rows.js';
 import { type ReconcilerReport, ReportSum } from './report.js';
-import { type BucketRef, visitBucket } from './visit.js';
+import { type ListedBucket, visitBucket } from './visit.js';
 
 export interface SweepOptions {
   /** The time, read for each bucket: a sweep may take minutes. */
@@ -37,7 +37,8 @@ interface SweptNamespace {
 
 /**
  * Visits every bucket on the sweep list of every active namespace. A failure of one bucket is in the report; an
- * unavailable store rejects, and so does a table that needs a newer client. Several sweeps may run at once: a step counts only for the sweep whose write succeeded.
+ * unavailable store rejects, and so does a table that needs a newer client. Several sweeps may run at once: a step
+ * counts only for the sweep whose write succeeded.
  */
 export async function sweep(table: Table, options: SweepOptions): Promise<ReconcilerReport> {
   const startMs = performance.now();
@@ -77,9 +78,9 @@ async function* listedBuckets(
   { id: ns, name }: SweptNamespace,
   sum: ReportSum,
   deadline: () => Deadline,
-): AsyncGenerator<readonly BucketRef[]> {
+): AsyncGenerator<readonly ListedBucket[]> {
   const range = { index: 'GSI1', partitions: [index.sweep(ns)], ...WHOLE } as const;
-  let page: BucketRef[] = [];
+  let page: ListedBucket[] = [];
   let last = '';
   for await (const row of readRows(table, range, PAGE, deadline)) {
     const { PK } = readKey(row);
@@ -106,7 +107,7 @@ async function* listedBuckets(
 async function visitPage(
   table: Table,
   namespace: SweptNamespace,
-  page: readonly BucketRef[],
+  page: readonly ListedBucket[],
   sum: ReportSum,
   { now, signal, timeoutMs }: SweepOptions & { readonly timeoutMs: number },
 ): Promise<void> {

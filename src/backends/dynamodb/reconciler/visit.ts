@@ -1,5 +1,5 @@
 import type { EpochMs } from '../../../core/units.js';
-import { backOffMs, deadlineIn, pause } from '../../../machine-time.js';
+import { backOffMs, deadlineIn, sleep } from '../../../machine-time.js';
 import type { Failure } from '../client/failures.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import type { ShardImage } from '../table/items.js';
@@ -12,7 +12,7 @@ import { addRepairs, NO_REPAIRS, type RepairCounts } from './report.js';
 import { decodeStrictly } from './strict-shard.js';
 import { changedBy, writeIdOn, writeStep } from './write-step.js';
 
-export interface BucketRef {
+export interface ListedBucket {
   readonly entityId: string;
   /** The key part: `{resource}~{hash}` for per-call limits. */
   readonly resource: string;
@@ -40,7 +40,7 @@ export interface Visit {
 const MAX_REFUSALS = 5;
 
 /** Repairs one bucket step by step. Each step is planned from the store's latest state. `item`: its shard 0. */
-export async function visitBucket(visitor: Visitor, ref: BucketRef, item: Item): Promise<Visit> {
+export async function visitBucket(visitor: Visitor, ref: ListedBucket, item: Item): Promise<Visit> {
   const visit = new BucketVisit(visitor, ref);
   try {
     const isBusy = await visit.run(item);
@@ -52,12 +52,12 @@ export async function visitBucket(visitor: Visitor, ref: BucketRef, item: Item):
 
 class BucketVisit {
   readonly #visitor: Visitor;
-  readonly #ref: BucketRef;
+  readonly #ref: ListedBucket;
   readonly #ownWrites = new Map<string, EpochMs>();
   #refusals = 0;
   repairs = NO_REPAIRS;
 
-  constructor(visitor: Visitor, ref: BucketRef) {
+  constructor(visitor: Visitor, ref: ListedBucket) {
     this.#visitor = visitor;
     this.#ref = ref;
   }
@@ -111,7 +111,7 @@ class BucketVisit {
   async #readAgain(): Promise<readonly ShardImage[]> {
     this.#refusals += 1;
     // The first refusal means a stale read; from the second one, other processes are writing.
-    if (this.#refusals > 1) await pause(backOffMs(this.#refusals, this.#visitor.table.random));
+    if (this.#refusals > 1) await sleep(backOffMs(this.#refusals, this.#visitor.table.random));
     return this.#read();
   }
 

@@ -1,6 +1,6 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { BackendUnavailable, InfrastructureError, SchemaMismatch } from '../../../core/errors.js';
-import { type Deadline, deadlineIn, pause, timeLeftMs } from '../../../machine-time.js';
+import { type Deadline, deadlineIn, sleep, timeLeftMs } from '../../../machine-time.js';
 import { errorOf } from '../client/failures.js';
 import { REQUEST_MS, type Answer, sendRead, sendRepeatable, type Table } from '../client/requests.js';
 import { hasVersion, refuseOlder, writeVersion } from './schema.js';
@@ -66,7 +66,7 @@ export async function untilActive(table: Table, deadline: Deadline): Promise<voi
     if (timeLeftMs(deadline) <= waitMs) {
       throw new BackendUnavailable(`Table ${table.name} is still ${found?.TableStatus ?? 'missing'}`, 'timeout');
     }
-    await pause(waitMs);
+    await sleep(waitMs);
   }
 }
 

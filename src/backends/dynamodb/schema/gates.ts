@@ -6,7 +6,7 @@ import { createVersionGate, type VersionGate } from './version-gate.js';
 
 /**
  * The namespace that was admitted last, and the times of calls that need no check: until a record must be read again. It
- * ends when a gate has read a record or forgets one.
+ * ends when a gate reads a record or drops one from its cache.
  */
 export interface Pass {
   readonly namespaceId: string | null;

@@ -33,7 +33,7 @@ const REFRESH_FROM = 0.8;
 /** More namespaces than one process uses; beyond that the cache is cleared. */
 const MAX_KNOWN = 10_000;
 
-/** `onChange` is called when a namespace was read or forgotten. */
+/** `onChange` is called when a namespace was read or dropped from the cache. */
 export function createNamespaceGate(table: Table, onChange: () => void = () => {}): NamespaceGate {
   const known = new Map<string, Known>();
   const reading = new Map<string, Promise<NamespaceRecord | undefined>>();

@@ -18,7 +18,7 @@ export function readOldRecord(item: Item): OldRecord | null {
 /** The attributes that `readOldRecord` reads. */
 export const OLD_RECORD_ATTRIBUTES = FOREIGN_MARKS;
 
-/** Some records keep their key. Attributes that only old clients write tell them apart. */
+/** Some records keep their key. Attributes that only old clients write distinguish them. */
 function isOld(key: LegacyKey, item: Item): boolean {
   if (key.kind === 'version' || key.ns === null) return true;
   switch (key.kind) {

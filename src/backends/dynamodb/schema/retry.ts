@@ -1,5 +1,5 @@
 import { isHeadgateError } from '../../../core/errors.js';
-import { pause } from '../../../machine-time.js';
+import { sleep } from '../../../machine-time.js';
 
 const FIRST_WAIT_MS = 200;
 const MAX_WAIT_MS = 5_000;
@@ -18,7 +18,7 @@ export async function withRetries<T>(work: () => Promise<T>, signal?: AbortSigna
     } catch (error) {
       const isTransient = isHeadgateError(error, 'backend.unavailable');
       if (!isTransient || performance.now() - startMs + waitMs > MAX_RETRY_MS) throw error;
-      await pause(waitMs);
+      await sleep(waitMs);
     }
   }
 }

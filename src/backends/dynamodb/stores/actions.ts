@@ -38,7 +38,7 @@ export function checkAction(table: Table, key: RecordKey, seen: Seen): Action {
   return { ConditionCheck: { TableName: table.name, Key: keyItem(key), ...requiring(seen).build() } };
 }
 
-export interface Update {
+export interface ItemUpdate {
   readonly set?: Item;
   readonly remove?: readonly string[];
   readonly add?: Readonly<Record<string, number>>;
@@ -48,7 +48,7 @@ export interface Update {
 export function updateAction(
   table: Table,
   key: RecordKey,
-  { set = {}, remove = [], add = {} }: Update,
+  { set = {}, remove = [], add = {} }: ItemUpdate,
   seen: Seen,
 ): Action {
   const expression = requiring(seen).requireExisting('PK');

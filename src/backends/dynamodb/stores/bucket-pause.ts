@@ -1,5 +1,5 @@
 import type { AdminCall, BucketStore, BucketToPause } from '../../../backend.js';
-import { describePause } from '../../../core/config/paused-records.js';
+import { auditOfPause } from '../../../core/config/paused-records.js';
 import { laterPause, type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
 import { type BucketCache, tuningOf } from '../acquire/bucket-shards.js';
 import { latestPause } from '../bucket/shard-pauses.js';
@@ -7,7 +7,7 @@ import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { readItem, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { requireOwn } from '../table/foreign-record.js';
-import { ATTRIBUTE, decodePause, encodePause } from '../table/items.js';
+import { ATTRIBUTE, decodePauseAttributes, encodePauseAttributes } from '../table/items.js';
 import { buildConfigKey } from '../table/keys.js';
 import { readBuckets } from '../table/read-buckets.js';
 import { encodeConfig } from '../table/records.js';
@@ -26,10 +26,10 @@ interface PauseContext {
 }
 
 /**
- * Pauses a bucket in two places. The config record of the entity and resource, which every process reads and caches, has the
- * pause for levels that an ask does not write and for per-call limits; its transaction has the audit record and decides which of
- * several pauses applies. Then every shard gets the same pause, which stops the next take of every process. If a process
- * stops in between, the pause applies, but later; a repetition completes it.
+ * Pauses a bucket in two places. The config record of the entity and resource, which every process reads and caches,
+ * has the pause for levels that an ask does not write and for per-call limits; its transaction has the audit record and
+ * decides which of several pauses applies. Then every shard gets the same pause, which stops the next take of every
+ * process. If a process stops in between, the pause applies, but later; a repetition completes it.
  */
 export function createBucketPause(
   table: Table,
@@ -54,7 +54,7 @@ export function createBucketPause(
       for (let pause = change.after; ;) {
         await pauseShards(pausing, pause);
         // Of two operators at once, each might write some shards last: the record decides, and all shards follow it.
-        const current = decodePause((await readRecord(table, ns, bucket, deadline)) ?? {}) ?? null;
+        const current = decodePauseAttributes((await readRecord(table, ns, bucket, deadline)) ?? {}) ?? null;
         if (samePause(current, pause)) break;
         pause = current;
       }
@@ -87,9 +87,9 @@ async function planRecord(
   deadline: Deadline,
 ): Promise<PlannedChange<PauseChange>> {
   const item = await readRecord(table, ns, bucket, deadline);
-  const result = planPause(item === undefined ? null : decodePause(item), wanted);
+  const result = planPause(item === undefined ? null : decodePauseAttributes(item), wanted);
   if (samePause(result.before, result.after)) return { result, write: null };
-  const [action, subject, before, after] = describePause('bucket', bucket.entityId, result, bucket.resource);
+  const [action, subject, before, after] = auditOfPause('bucket', bucket.entityId, result, bucket.resource);
   return {
     result,
     write: { action, subject, before, after, actions: [recordAction(table, ns, bucket, item, result)] },
@@ -107,8 +107,8 @@ function recordAction(
   const level = { kind: 'entity', entityId, resource } as const;
   if (item === undefined) {
     const record = encodeConfig(ns, level, { limits: null, onUnavailable: null, v: 0 }, 0);
-    return putAction(table, { ...record, ...encodePause(after) }, asSeen(item));
+    return putAction(table, { ...record, ...encodePauseAttributes(after) }, asSeen(item));
   }
   const remove = after === null ? [ATTRIBUTE.pauseEnd, ATTRIBUTE.pauseReason] : [];
-  return updateAction(table, buildConfigKey(ns, level), { set: encodePause(after), remove }, asSeen(item));
+  return updateAction(table, buildConfigKey(ns, level), { set: encodePauseAttributes(after), remove }, asSeen(item));
 }

@@ -10,7 +10,7 @@ import { readItems } from '../client/batches.js';
 import { readKey } from '../table/attributes.js';
 import { requireOwn } from '../table/foreign-record.js';
 import { type Deadline, deadlineIn } from '../../../machine-time.js';
-import { type Account, decodePause, type ShardImage } from '../table/items.js';
+import { type Account, decodePauseAttributes, type ShardImage } from '../table/items.js';
 import { buildConfigKey, index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
 import { latestPause } from '../bucket/shard-pauses.js';
 import { asReclaimed } from '../bucket/across-shards.js';
@@ -44,7 +44,7 @@ export function createBucketStore(
         readItems(table, [recordKey], deadline),
       ]);
       const found = describeBucket({ entityId, resource }, shards ?? [], nowMs);
-      const pause = decodePause(requireOwn(table, record) ?? {});
+      const pause = decodePauseAttributes(requireOwn(table, record) ?? {});
       if (found === undefined || pause === undefined) return found;
       return { ...found, pause: laterPause(found.pause, pause) };
     },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { AuditAction, RegistryChange } from '../../../backend.js';
 import { BackendUnavailable, type HeadgateError } from '../../../core/errors.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import { causeOfCancel, errorOf } from '../client/failures.js';
 import { encodeAudit } from '../table/records.js';
 import { sendRepeatable, type Table } from '../client/requests.js';
@@ -101,5 +101,5 @@ async function backOff(table: Table, attempt: number, deadline: Deadline, late?:
     const what = 'Other writers kept changing the same records until the deadline';
     throw late ?? new BackendUnavailable(what, 'contended');
   }
-  await pause(waitMs);
+  await sleep(waitMs);
 }

@@ -6,7 +6,7 @@ import { readKey } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../table/keys.js';
-import { ATTRIBUTE, decodePause, encodePause } from '../table/items.js';
+import { ATTRIBUTE, decodePauseAttributes, encodePauseAttributes } from '../table/items.js';
 import {
   decodeConfig,
   decodeConfigWrites,
@@ -124,7 +124,7 @@ async function readFor(
   const wanted = known === undefined ? [...keys, ...shared] : keys;
   const items = await reads.read(wanted, deadlineIn(timeoutMs), consistent);
   const [own, ownDefault, meta, ofResource, ofSystem] = items.map((item) => requireOwn(table, item));
-  const bucketPause = own === undefined ? undefined : decodePause(own);
+  const bucketPause = own === undefined ? undefined : decodePauseAttributes(own);
   return {
     levels: {
       entity: decoded(own),
@@ -174,7 +174,7 @@ async function planWrite(
 /** The pause of the bucket is in the same record, and stays. */
 function encodeChanged(ns: string, level: ConfigLevel, config: StoredConfig, item: Item | undefined): Item {
   const written = encodeConfig(ns, level, config, decodeConfigWrites(item) + 1);
-  return item === undefined ? written : { ...written, ...encodePause(decodePause(item)) };
+  return item === undefined ? written : { ...written, ...encodePauseAttributes(decodePauseAttributes(item)) };
 }
 
 /** The two records were not read at the same instant, so each needs its own condition. */

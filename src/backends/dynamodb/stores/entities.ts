@@ -2,7 +2,7 @@ import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, Pa
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
 import { changedEntity } from '../../../core/config/changed-entity.js';
 import { refuseOtherVersion } from '../../../core/config/parents.js';
-import { describePause, newPausedEntity, refusePaused, withPause } from '../../../core/config/paused-records.js';
+import { auditOfPause, newPausedEntity, refusePaused, withPause } from '../../../core/config/paused-records.js';
 import { type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
 import { type Deadline, deadlineIn } from '../../../machine-time.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
@@ -141,7 +141,7 @@ async function planEntityPause(
   const paused = withPause({ ...record, version: record.version + 1 }, result.after);
   const own =
     item === undefined ? putAction(table, encodeEntity(ns, paused), ABSENT) : rewriteAction(table, ns, paused, item);
-  const [action, subject, before, after] = describePause('entity', id, result);
+  const [action, subject, before, after] = auditOfPause('entity', id, result);
   return { result, write: { action, subject, before, after, actions: [own] } };
 }
 

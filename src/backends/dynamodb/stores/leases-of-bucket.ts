@@ -4,10 +4,10 @@ import { joinHolders } from '../../../core/bucket/portable-parts.js';
 import { isClosed } from '../../../core/bucket/portable.js';
 import type { ShardImage } from '../table/items.js';
 
-export type BucketRef = Pick<LeaseRecord, 'entityId' | 'resource'>;
+export type BucketOfLease = Pick<LeaseRecord, 'entityId' | 'resource'>;
 
 /** The leases of a bucket that have not ended, in the order of their ids. A lease on several shards is one lease. */
-export function leasesOf({ entityId, resource }: BucketRef, shards: readonly ShardImage[]): readonly LeaseRecord[] {
+export function leasesOf({ entityId, resource }: BucketOfLease, shards: readonly ShardImage[]): readonly LeaseRecord[] {
   const parts = new Map<string, Holder[]>();
   for (const { holders } of shards) {
     for (const [id, holder] of holders) {

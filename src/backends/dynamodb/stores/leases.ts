@@ -13,7 +13,7 @@ import { buildShardKey, index, parseShardKey } from '../table/keys.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { NamespaceGate } from '../schema/namespace-gate.js';
 import { createLeaseRelease } from './lease-release.js';
-import { type BucketRef, leasesOf, plainHolder } from './leases-of-bucket.js';
+import { type BucketOfLease, leasesOf, plainHolder } from './leases-of-bucket.js';
 import { behind, readRows, type RowRange } from './rows.js';
 
 const EXPECTED_ROWS = 1_000;
@@ -73,7 +73,7 @@ async function listBuckets(
   call: Call,
   range: RowRange,
   { limit, after }: PageRequest,
-  keyOf: (ref: BucketRef) => string,
+  keyOf: (ref: BucketOfLease) => string,
 ): Promise<Page<LeaseRecord>> {
   const deadline = deadlineIn(call.timeoutMs);
   const seen = after === null ? null : parseTwoPartCursor(after);
@@ -90,8 +90,8 @@ async function listBuckets(
 }
 
 /** The buckets of a range, some at a time. The shards of one bucket are adjacent. */
-async function* bucketsIn(table: Table, range: RowRange, deadline: Deadline): AsyncGenerator<readonly BucketRef[]> {
-  let refs: BucketRef[] = [];
+async function* bucketsIn(table: Table, range: RowRange, deadline: Deadline): AsyncGenerator<readonly BucketOfLease[]> {
+  let refs: BucketOfLease[] = [];
   for await (const row of readRows(table, range, BUCKETS_OF_A_READ, () => deadline)) {
     const key = parseShardKey(readKey(row).PK);
     const last = refs.at(-1);

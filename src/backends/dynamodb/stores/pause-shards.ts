@@ -8,7 +8,7 @@ import { expirySec } from '../bucket/shard-write.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildPause } from '../bucket/writes/write-pause.js';
-import { backOffMs, type Deadline, pause as sleep, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 
 interface Pausing {
@@ -54,7 +54,7 @@ async function pauseShard(pausing: Pausing, shard: number, pause: Pause | null):
   }
 }
 
-/** Its ttl comes after the end of the pause. Without it, a bucket that nobody uses after its pause would stay for good. */
+/** Its ttl comes after the end of the pause. Without it, a bucket that is not used after its pause would never be deleted. */
 function pausedImage({ bucket, nowMs, lifeFactor }: Pausing, pause: Pause): ShardImage {
   const { entityId, resource } = bucket;
   const image = newBucketImage({ entityId, resource, shard: 0 }, bucket, nowMs);

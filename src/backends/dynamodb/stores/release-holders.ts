@@ -2,7 +2,7 @@ import { expiryOf } from '../../../core/bucket/give-back.js';
 import { countOpen, isClosed } from '../../../core/bucket/portable.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
 import type { Executor } from '../bucket/executor.js';
 import { LimitSums, MAX_HOLDERS } from '../bucket/group/group-draft.js';
 import { buildShardWrite, removeHolder, type ShardWrite } from '../bucket/shard-write.js';
@@ -10,8 +10,8 @@ import { createWriteId } from '../bucket/writes/record-write.js';
 import type { ShardImage } from '../table/items.js';
 
 /**
- * Ends leases of a shard, `MAX_HOLDERS` with each write, until at most `most` are open. Their slots return, and the rates that
- * their holders carry, as after an expiry.
+ * Ends leases of a shard, `MAX_HOLDERS` with each write, until at most `most` are open. Their slots return, and the
+ * rates that their holders carry, as after an expiry.
  */
 export async function releaseHolders(
   executor: Executor,
@@ -37,7 +37,7 @@ export async function releaseHolders(
         ? answer.error
         : new BackendUnavailable('Resetting a bucket: other writers won every attempt', 'contended');
     }
-    await pause(waitMs);
+    await sleep(waitMs);
     // The holders show what a write without an answer has removed.
     image = answer.kind === 'refused' ? answer.image : await executor.read(image.key, known, deadline);
   }

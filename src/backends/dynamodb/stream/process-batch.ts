@@ -106,7 +106,7 @@ function sort({ onPoison, archive }: BatchTools, streamLabel: string, records: r
   return { buckets, audits, poison };
 }
 
-/** A later version runs at the same time. What it counts in the same way is counted, and the operator is told. */
+/** A later version runs at the same time. What it counts in the same way is counted, and the rest is reported to the operator. */
 function reportUnknown({ onError }: BatchTools, buckets: readonly BucketChange[]): void {
   for (const name of new Set(buckets.map(({ unknownAttribute }) => unknownAttribute))) {
     if (name === null) continue;

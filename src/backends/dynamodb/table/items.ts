@@ -180,18 +180,18 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
     onSweepList: item['GSI1PK'] !== undefined,
     bytes,
   };
-  const pause = decodePause(item);
+  const pause = decodePauseAttributes(item);
   return pause === undefined ? image : { ...image, pause };
 }
 
 /** The pause of a bucket, of an entity, or of the config of an entity and resource: it has the same names in all. */
-export function decodePause(item: Item): Pause | undefined {
+export function decodePauseAttributes(item: Item): Pause | undefined {
   const endMs = item[ATTRIBUTE.pauseEnd]?.N;
   if (endMs === undefined) return undefined;
   return { endMs: Number(endMs), reason: item[ATTRIBUTE.pauseReason]?.S ?? '' };
 }
 
-export function encodePause(pause: Pause | null | undefined): Item {
+export function encodePauseAttributes(pause: Pause | null | undefined): Item {
   if (pause === null || pause === undefined) return {};
   return { [ATTRIBUTE.pauseEnd]: { N: String(pause.endMs) }, [ATTRIBUTE.pauseReason]: { S: pause.reason } };
 }
@@ -276,7 +276,7 @@ export function encodeShard(image: ShardImage): Item {
     [ATTRIBUTE.writeUnits]: { N: String(image.writeUnits) },
     [ATTRIBUTE.acquires]: { N: String(image.acquires) },
     [ATTRIBUTE.expired]: { N: String(image.expired) },
-    ...encodePause(image.pause),
+    ...encodePauseAttributes(image.pause),
   };
   if (image.ttlSec !== null) item[ATTRIBUTE.ttl] = { N: String(image.ttlSec) };
   for (const { limit, tokensMilli, consumedMilli } of image.limits) {

@@ -28,7 +28,7 @@ import {
   REGISTRY,
   type ShardKey,
 } from './keys.js';
-import { ATTRIBUTE, decodePause, encodePause } from './items.js';
+import { ATTRIBUTE, decodePauseAttributes, encodePauseAttributes } from './items.js';
 import type { Item } from '../client/transport.js';
 
 const SECOND_MS = 1_000;
@@ -159,7 +159,7 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
     metadata: text(stored),
     created_at: number(createdAtMs),
     version: number(version),
-    ...encodePause(pause),
+    ...encodePauseAttributes(pause),
     GSI4PK: text(index.allOf(ns, id)),
     GSI4SK: text(key.PK),
   };
@@ -178,7 +178,7 @@ export function decodeEntity(item: Item): EntityRecord {
 
 /** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
 export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass' | 'pause'> {
-  const pause = decodePause(item);
+  const pause = decodePauseAttributes(item);
   return {
     parentId: readText(item, 'parent_id') ?? null,
     cascade: item['cascade']?.BOOL ?? false,

@@ -12,9 +12,9 @@ export interface StoredHolder extends Holder {
  * `{expiry}|{slots}|{rates}|{caller}`: amounts are `name=milli` with commas; rates follow a `+` where an expiry gives
  * them back; the caller is last because it may contain any character; empty parts at the end are left out. The lease id
  * contains the time of the acquire. Of a portable lease the rates are
- * `{state}{step}{+ or -}{taken};{ids of adjusts};{amounts for the parents}`: the state is one letter (`f`: open, and its
- * slots are free), a step of 0 and missing amounts are left out, and `-` stands where an expiry keeps what was taken. An amount
- * for the parents has a `d` before its number if it is a difference.
+ * `{state}{step}{+ or -}{taken};{ids of adjusts};{amounts for the parents}`: the state is one letter (`f`: open, and
+ * its slots are free), a step of 0 and missing amounts are left out, and `-` stands where an expiry keeps what was
+ * taken. An amount for the parents has a `d` before its number if it is a difference.
  */
 export function encodeHolder({ expiresAtMs, slots, rates, caller, portable }: Holder): string {
   const plainRates = rates === null ? '' : `+${printAmounts(rates)}`;

@@ -7,7 +7,7 @@ const SLOTS_PERIOD = 0;
 /** The stored refill period of an unlimited limit, which has no other number and no balance. */
 export const UNLIMITED_PERIOD = -1;
 
-/** The refill period as buckets and configs store it. It also tells the kind of the limit, which is not stored. */
+/** The refill period as buckets and configs store it. It also shows the kind of the limit, which is not stored. */
 export function encodePeriod({ kind, refillPeriodMs }: Pick<Limit, 'kind' | 'refillPeriodMs'>): number {
   switch (kind) {
     case 'rate':

@@ -1,10 +1,10 @@
 import type { AuditPageRequest, AuditRecord, NamespaceRecord, Page, PageRequest } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Registry } from '../storage.js';
-import { insertAudit, selectAudit } from './audit-rows.js';
-import type { SqlValue } from './driver.js';
-import { OWNED_TABLES } from './schema.js';
-import { pageOfRows, type Statements } from './statements.js';
+import { insertAudit, selectAudit } from './rows/audit-rows.js';
+import type { SqlValue } from './database/driver.js';
+import { OWNED_TABLES } from './database/schema.js';
+import { pageOfRows, type Statements } from './database/statements.js';
 
 /** The namespace of the registry's own audit records. No id is that short. */
 const REGISTRY_NS = '_';

@@ -17,15 +17,15 @@ import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';
-import { insertAudit, selectAudit } from './audit-rows.js';
-import { BucketRows } from './bucket-rows.js';
-import { decodeBucket, decodeText, encodeText } from './codec.js';
-import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
-import type { SqlValue } from './driver.js';
-import { selectMark, selectMarks, writeMark } from './managed-rows.js';
-import { withPauses, writePause } from './pause-rows.js';
-import { pageOfRows, type Statements } from './statements.js';
-import { addToUsage, selectUsage } from './usage-rows.js';
+import { insertAudit, selectAudit } from './rows/audit-rows.js';
+import { BucketRows } from './rows/bucket-rows.js';
+import { decodeBucket, decodeText, encodeText } from './rows/codec.js';
+import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './rows/config-rows.js';
+import type { SqlValue } from './database/driver.js';
+import { selectMark, selectMarks, writeMark } from './rows/managed-rows.js';
+import { withPauses, writePause } from './rows/pause-rows.js';
+import { pageOfRows, type Statements } from './database/statements.js';
+import { addToUsage, selectUsage } from './rows/usage-rows.js';
 
 /** The rows of one namespace in a file, inside a transaction. */
 export class FileSpace implements Space {

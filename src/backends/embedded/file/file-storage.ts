@@ -2,14 +2,21 @@ import type { Awaitable, Call, RegistryCall } from '../../../backend.js';
 import { BackendUnavailable, type InfrastructureError } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Registry, Space, Storage } from '../storage.js';
-import { type Begin, type Connection, spaceOf, type Transact, transaction, writeSpace } from './connection.js';
-import { explain, isBusy } from './driver.js';
-import type { HostTime } from './file-clock.js';
-import { FileOpener, type OpenerOptions } from './file-opener.js';
-import { readHostTime } from './host-time.js';
-import { OpenFile } from './open-file.js';
-import { TimeKeeper } from './time-keeper.js';
-import { nap, NAPS, retryWhileBusy } from './wait-for-lock.js';
+import {
+  type Begin,
+  type FileConnection,
+  spaceOf,
+  type Transact,
+  transaction,
+  writeSpace,
+} from './database/connection.js';
+import { fileErrorOf, isBusy } from './database/driver.js';
+import type { HostTime } from './time/file-clock.js';
+import { FileOpener, type OpenerOptions } from './database/file-opener.js';
+import { readHostTime } from './time/host-time.js';
+import { OpenFile } from './database/open-file.js';
+import { TimeKeeper } from './time/time-keeper.js';
+import { nap, NAPS, retryWhileBusy } from './database/wait-for-lock.js';
 
 export interface FileStorageOptions extends OpenerOptions {
   /** Unless given: the clocks of this machine. */
@@ -95,7 +102,7 @@ export class FileStorage implements Storage {
   #transact<T>(
     begin: Begin,
     call: RegistryCall,
-    work: (connection: Connection, transact: Transact) => T,
+    work: (connection: FileConnection, transact: Transact) => T,
   ): Awaitable<T> {
     const attempt = (): T => {
       try {
@@ -130,11 +137,11 @@ export class FileStorage implements Storage {
       return work();
     } catch (error) {
       if (!isBusy(error)) this.#open.compareAtNextCall();
-      throw explain(error, this.#path);
+      throw fileErrorOf(error, this.#path);
     }
   }
 
-  #attempt<T>(begin: Begin, nowMs: EpochMs, work: (connection: Connection, transact: Transact) => T): T {
+  #attempt<T>(begin: Begin, nowMs: EpochMs, work: (connection: FileConnection, transact: Transact) => T): T {
     if (this.#closed) throw new BackendUnavailable(`${this.#path} is closed`, 'closed');
     const connection = this.#open.connectionFor(begin, nowMs);
     return work(connection, (inner) =>

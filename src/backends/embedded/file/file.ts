@@ -10,7 +10,8 @@ export interface FileOptions {
   /** Relative to the working directory. The first write creates a missing file. */
   readonly path: string;
   /**
-   * `normal`: a grant survives a crash of the process. `full`: also a power failure, at the cost of a sync per write. Default: `normal`.
+   * `normal`: a grant survives a crash of the process. `full`: also a power failure, at the cost of a sync per write.
+   * Default: `normal`.
    */
   readonly synchronous?: 'normal' | 'full';
   /** The first namespace of a new file. Default: `default`. */

@@ -6,7 +6,7 @@ import { cleanLargeFile } from '../../../../tests/support/clean-large-file.js';
 import { Limit } from '../../../core/limit.js';
 import { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { fakeClock } from '../../../testing/fake-clock.js';
-import { loadDriver } from './driver.js';
+import { loadDriver } from './database/driver.js';
 import { file } from './file.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-'));

@@ -2,10 +2,10 @@ import { hasExpired } from '../../../core/bucket/give-back.js';
 import { AUDIT_LIFE_MS, usageLifeMs, type UsageWindow } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import { isForgettable } from '../usage.js';
-import { decodeBucket } from './codec.js';
-import type { SqlValue } from './driver.js';
+import { decodeBucket } from './rows/codec.js';
+import type { SqlValue } from './database/driver.js';
 import { FileSpace } from './file-space.js';
-import type { Statements } from './statements.js';
+import type { Statements } from './database/statements.js';
 
 /** Write transactions of this process between two rounds of cleaning. */
 const WRITES_PER_ROUND = 1_000;
@@ -17,9 +17,9 @@ const ROWS_PER_ROUND = 2 * WRITES_PER_ROUND;
 const KEPT_BUCKETS = 10_000;
 
 /**
- * Removes what no answer depends on: idle buckets of a large file, expired usage, audit records and receipts. Each round scans a
- * bounded number of rows of each table from a cursor, inside a write transaction: no timer, no extra process, and no
- * call that pays for all of it.
+ * Removes what no answer depends on: idle buckets of a large file, expired usage, audit records and receipts. Each
+ * round scans a bounded number of rows of each table from a cursor, inside a write transaction: no timer, no extra
+ * process, and no call that pays for all of it.
  */
 export class Maintenance {
   readonly #sql: Statements;

@@ -10,7 +10,10 @@ export interface PurgePasses {
   readonly onProgress: (removed: number, isWaiting: boolean) => void;
 }
 
-/** Repeats passes until one finds nothing, and again after all clients have noticed. Resolves to the number of removed records. */
+/**
+ * Repeats passes until one finds nothing, and again after all clients have noticed. Resolves to the number of removed
+ * records.
+ */
 export async function purgeUntilEmpty({ pass, noticedAfterMs, clock, onProgress }: PurgePasses): Promise<number> {
   let removed = 0;
   for (let hasWaited = noticedAfterMs === 0; ;) {

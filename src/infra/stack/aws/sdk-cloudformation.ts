@@ -3,7 +3,15 @@ import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './a
 import { saysNothingToDo } from '../change-set/change-set.js';
 import { retainedIn } from './retained-resources.js';
 import { isStart } from '../status/stack-events.js';
-import type { ResourceChange, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from '../stack-tools.js';
+import type {
+  ResourceChange,
+  ChangeSet,
+  ChangeSetRequest,
+  CloudFormation,
+  ImportedResource,
+  Stack,
+  StackEvent,
+} from '../stack-tools.js';
 
 const PEER = '@aws-sdk/client-cloudformation';
 
@@ -31,42 +39,34 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
       }
     },
     async *listStacks() {
-      let token: string | undefined;
-      do {
-        const page = await describe(token === undefined ? {} : { NextToken: token });
-        yield* (page.Stacks ?? []).map(stackOf);
-        token = page.NextToken;
-      } while (token !== undefined);
+      for await (const page of pagesOf(describe)) yield* (page.Stacks ?? []).map(stackOf);
     },
     async readEvents(nameOrId) {
       const events: StackEvent[] = [];
-      let token: string | undefined;
-      do {
-        const input = { StackName: nameOrId, ...(token === undefined ? {} : { NextToken: token }) };
-        const page = await send('CloudFormation DescribeStackEvents', async ({ sdk, client }, abortSignal) =>
-          client.send(new sdk.DescribeStackEventsCommand(input), { abortSignal }),
+      const read = async (next: NextPage) =>
+        send('CloudFormation DescribeStackEvents', async ({ sdk, client }, abortSignal) =>
+          client.send(new sdk.DescribeStackEventsCommand({ StackName: nameOrId, ...next }), { abortSignal }),
         );
+      for await (const page of pagesOf(read)) {
         events.push(...(page.StackEvents ?? []).map(eventOf));
-        token = events.some(isStart) ? undefined : page.NextToken;
-      } while (token !== undefined);
+        if (events.some(isStart)) break;
+      }
       return events;
     },
     async readResources(name) {
       const found: [string, string][] = [];
-      let token: string | undefined;
-      do {
-        const input = { StackName: name, ...(token === undefined ? {} : { NextToken: token }) };
-        const page = await send('CloudFormation ListStackResources', async ({ sdk, client }, abortSignal) =>
-          client.send(new sdk.ListStackResourcesCommand(input), { abortSignal }),
+      const read = async (next: NextPage) =>
+        send('CloudFormation ListStackResources', async ({ sdk, client }, abortSignal) =>
+          client.send(new sdk.ListStackResourcesCommand({ StackName: name, ...next }), { abortSignal }),
         );
+      for await (const page of pagesOf(read)) {
         for (const { LogicalResourceId, PhysicalResourceId, ResourceStatus } of page.StackResourceSummaries ?? []) {
           const isDeleted = ResourceStatus === 'DELETE_COMPLETE';
           if (LogicalResourceId !== undefined && PhysicalResourceId !== undefined && !isDeleted) {
             found.push([LogicalResourceId, PhysicalResourceId]);
           }
         }
-        token = page.NextToken;
-      } while (token !== undefined);
+      }
       return Object.fromEntries(found);
     },
     async readRetained(name) {
@@ -76,22 +76,9 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
       );
       return retainedIn(TemplateBody ?? '');
     },
-    async createChangeSet({ stack, name, type, template, parameters, tags, imports }) {
-      const input: Sdk.CreateChangeSetInput = {
-        StackName: stack,
-        ChangeSetName: name,
-        ChangeSetType: type,
-        // Makes a repeated request return the same change set instead of failing on its name.
-        ClientToken: name,
-        TemplateBody: template,
-        Capabilities: ['CAPABILITY_NAMED_IAM'],
-        Parameters: parameters.map((parameter) => ({
-          ParameterKey: parameter.name,
-          ...('value' in parameter ? { ParameterValue: parameter.value } : { UsePreviousValue: true }),
-        })),
-        Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
-        ...(imports === undefined ? {} : { ResourcesToImport: importsOf(imports) }),
-      };
+    async createChangeSet(request) {
+      const { stack, name } = request;
+      const input = changeSetInput(request);
       try {
         const { Id = name, StackId = stack } = await send(
           'CloudFormation CreateChangeSet',
@@ -105,16 +92,12 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
     },
     async readChangeSet(id) {
       const changes: ResourceChange[] = [];
-      let token: string | undefined;
-      let last: Sdk.DescribeChangeSetOutput;
-      do {
-        const input = { ChangeSetName: id, ...(token === undefined ? {} : { NextToken: token }) };
-        last = await send('CloudFormation DescribeChangeSet', async ({ sdk, client }, abortSignal) =>
-          client.send(new sdk.DescribeChangeSetCommand(input), { abortSignal }),
+      let last: Sdk.DescribeChangeSetOutput = {};
+      const read = async (next: NextPage) =>
+        send('CloudFormation DescribeChangeSet', async ({ sdk, client }, abortSignal) =>
+          client.send(new sdk.DescribeChangeSetCommand({ ChangeSetName: id, ...next }), { abortSignal }),
         );
-        changes.push(...(last.Changes ?? []).map(changeOf));
-        token = last.NextToken;
-      } while (token !== undefined);
+      for await (last of pagesOf(read)) changes.push(...(last.Changes ?? []).map(changeOf));
       return changeSetOf(id, last, changes);
     },
     async deleteChangeSet(id) {
@@ -136,6 +119,41 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
     },
     region: async () => send('AWS', async ({ client }) => client.config.region()),
     close,
+  };
+}
+
+interface NextPage {
+  readonly NextToken?: string;
+}
+
+/** The pages of a list, until one has no token for the next. */
+async function* pagesOf<P extends { readonly NextToken?: string | undefined }>(
+  read: (next: NextPage) => Promise<P>,
+): AsyncGenerator<P> {
+  let token: string | undefined;
+  do {
+    const page = await read(token === undefined ? {} : { NextToken: token });
+    yield page;
+    token = page.NextToken;
+  } while (token !== undefined);
+}
+
+function changeSetInput(request: ChangeSetRequest): Sdk.CreateChangeSetInput {
+  const { stack, name, type, template, parameters, tags, imports } = request;
+  return {
+    StackName: stack,
+    ChangeSetName: name,
+    ChangeSetType: type,
+    // Makes a repeated request return the same change set instead of failing on its name.
+    ClientToken: name,
+    TemplateBody: template,
+    Capabilities: ['CAPABILITY_NAMED_IAM'],
+    Parameters: parameters.map((parameter) => ({
+      ParameterKey: parameter.name,
+      ...('value' in parameter ? { ParameterValue: parameter.value } : { UsePreviousValue: true }),
+    })),
+    Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
+    ...(imports === undefined ? {} : { ResourcesToImport: importsOf(imports) }),
   };
 }
 

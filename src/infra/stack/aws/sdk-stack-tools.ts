@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { pause } from '../../../machine-time.js';
+import { sleep } from '../../../machine-time.js';
 import { runMigrations } from '../../../backends/dynamodb/migrations/run.js';
 import { prepareTable, raiseTable, readTableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
 import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
@@ -25,7 +25,7 @@ export function sdkStackTools(options: AwsOptions): StackTools & { close(): void
       migrate: async (migration) => runMigrations({ ...target, ...migration }),
     },
     newId: () => `headgate-${randomUUID()}`,
-    pause,
+    pause: sleep,
     now: () => performance.now(),
     close() {
       cloudformation.close();

@@ -73,7 +73,7 @@ export function hasFailed(status: string): boolean {
 }
 
 /** How an operation ended. */
-export type Ending = 'done' | 'failed';
+export type StackEnding = 'done' | 'failed';
 
 const GOOD: Readonly<Record<'deploy' | 'delete', ReadonlySet<string>>> = {
   deploy: new Set(['CREATE_COMPLETE', 'UPDATE_COMPLETE', 'IMPORT_COMPLETE']),
@@ -81,7 +81,7 @@ const GOOD: Readonly<Record<'deploy' | 'delete', ReadonlySet<string>>> = {
 };
 
 /** null: the operation is still in progress. */
-export function endingOf(operation: 'deploy' | 'delete', status: string): Ending | null {
+export function endingOf(operation: 'deploy' | 'delete', status: string): StackEnding | null {
   if (GOOD[operation].has(status)) return 'done';
   return status.endsWith('_IN_PROGRESS') ? null : 'failed';
 }

@@ -1,7 +1,7 @@
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
 import type { Stack, StackEvent, StackTools, Watcher } from '../stack-tools.js';
 import { eventsAfter, isStart } from './stack-events.js';
-import { type Ending, endingOf } from './stack-status.js';
+import { type StackEnding, endingOf } from './stack-status.js';
 
 const MAX_WAIT_MS = 3_600_000;
 /** For a moment after its start, an operation is not visible in the stack's status. */
@@ -12,7 +12,7 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 3_000;
 
 export interface Ended {
-  readonly ending: Ending;
+  readonly ending: StackEnding;
   /** null: the stack was deleted. */
   readonly stack: Stack | null;
   /** The events of this operation, the oldest first. */

@@ -37,7 +37,10 @@ const GRACE_MS = 1_000;
 /** A store for express-rate-limit and hono-rate-limiter. Give each limiter its own, with a `resource` of its own. */
 export class ExpressRateLimitStore {
   readonly localKeys = false;
-  /** express-rate-limit takes two stores of one class for one, unless their prefixes differ: it would complain of counting a request twice. */
+  /**
+   * express-rate-limit takes two stores of one class for one, unless their prefixes differ: it would complain of
+   * counting a request twice.
+   */
   readonly prefix: string;
   readonly #hits: HitCounter;
   #limit: number | undefined;

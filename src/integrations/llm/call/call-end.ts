@@ -36,9 +36,10 @@ export type Settlement =
     };
 
 /**
- * A call whose usage is not known to the end costs at least its estimate, and what was seen: the provider has counted the
- * tokens that it generated before it noticed that the caller is gone. By `bound`, it costs the most that it can have counted, or
- * where the request states no maximum, that it can have counted of the output that was seen. `tokensSeen`: the estimate of that.
+ * A call whose usage is not known to the end costs at least its estimate, and what was seen: the provider has counted
+ * the tokens that it generated before it noticed that the caller is gone. By `bound`, it costs the most that it can
+ * have counted, or where the request states no maximum, that it can have counted of the output that was seen.
+ * `tokensSeen`: the estimate of that.
  */
 export function settlementOf(
   end: CallEnd,

@@ -1,7 +1,8 @@
 /**
  * Why a call has no complete answer.
- * `refused`: the provider answered with a status of 400 to 499. `failed`: with 500 or more. `timed-out`: with a status that
- * means a timeout. `unreachable`: it was not sent. `aborted`: by the caller, after it was sent. `lost`: the connection failed.
+ * `refused`: the provider answered with a status of 400 to 499. `failed`: with 500 or more. `timed-out`: with a status
+ * that means a timeout. `unreachable`: it was not sent. `aborted`: by the caller, after it was sent. `lost`: the
+ * connection failed.
  */
 export type FailureKind = 'refused' | 'failed' | 'timed-out' | 'unreachable' | 'aborted' | 'lost';
 
@@ -18,7 +19,10 @@ export interface CallFailure {
  */
 export type OnFailure = (failure: CallFailure) => 'rollback' | 'commit' | 'bound';
 
-/** A call that the provider refused or never got costs nothing. Of any other it may have counted all tokens that the request allows. */
+/**
+ * A call that the provider refused or never got costs nothing. Of any other it may have counted all tokens that the
+ * request allows.
+ */
 export const costsByKind: OnFailure = ({ kind }) => {
   switch (kind) {
     case 'refused':

@@ -25,7 +25,10 @@ export interface Sent<T> {
 
 type Send<T> = () => Promise<Sent<T>>;
 
-/** What was computed for a call before it was sent. Does not contain its prompt, which may be large, because it lasts as long as the answer. */
+/**
+ * What was computed for a call before it was sent. Does not contain its prompt, which may be large, because it lasts as
+ * long as the answer.
+ */
 interface Planned {
   readonly model: string;
   readonly entityId: string;

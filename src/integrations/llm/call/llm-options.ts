@@ -53,13 +53,19 @@ export interface LlmOptions {
   /** Counts the tokens of a prompt. Default: characters / 4, times a ratio that is learned for each resource. */
   readonly countTokens?: CountTokens;
   /**
-   * What a call costs that has no complete answer. Default: nothing if the provider refused or never got it, else the most that
-   * it can have counted.
+   * What a call costs that has no complete answer. Default: nothing if the provider refused or never got it, else the
+   * most that it can have counted.
    */
   readonly onThrow?: OnFailure;
-  /** An answer whose caller reads nothing for this long is given up: its call costs what an aborted one does. Default: 300,000. */
+  /**
+   * An answer whose caller reads nothing for this long is given up: its call costs what an aborted one does. Default:
+   * 300,000.
+   */
   readonly idleMs?: number;
-  /** The longest pause that an answer of a provider can cause. A provider that still refuses then pauses again. Default: 1 day. */
+  /**
+   * The longest pause that an answer of a provider can cause. A provider that still refuses then pauses again. Default:
+   * 1 day.
+   */
   readonly maxPauseMs?: number;
   /** Called when a provider refuses the rate of calls. */
   readonly onProviderThrottle?: (throttle: ProviderThrottle) => void;

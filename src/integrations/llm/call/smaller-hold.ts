@@ -3,8 +3,9 @@ import type { Amounts } from '../../../limiter/acquire/request.js';
 import type { Estimate } from './estimator.js';
 
 /**
- * The estimate of a call that no wait would have granted, with less output: output that the request does not state must not refuse it for
- * ever. It is the average of such calls, and no more than the limits can hold. null: the output is not to blame.
+ * The estimate of a call that no wait would have granted, with less output: output that the request does not state must
+ * not refuse it for ever. It is the average of such calls, and no more than the limits can hold. null: the output is
+ * not to blame.
  */
 export function smallerEstimate(
   { violations }: Pick<RateLimitExceeded, 'violations'>,

@@ -2,7 +2,10 @@ import type { Clock } from '../../../clock.js';
 import type { EpochMs } from '../../../core/units.js';
 import { whenDropped } from '../../when-dropped.js';
 
-/** How the reading of a stream ended. `idle`: its reader asked for nothing for a long time, or has left it. `enough`: the observer has what it needs. */
+/**
+ * How the reading of a stream ended. `idle`: its reader asked for nothing for a long time, or has left it. `enough`:
+ * the observer has what it needs.
+ */
 export type StreamEnd = 'complete' | 'enough' | 'cancelled' | 'aborted' | 'failed' | 'idle';
 
 /** Sees the chunks of a stream as they pass. */
@@ -37,10 +40,10 @@ export interface Tapped<T> {
 }
 
 /**
- * Passes a stream on, chunk by chunk, and tells how it ended. Reads only what is read from it. Clients that stop early do
- * not always cancel the stream: the signal of the call, the collection of the stream as garbage, and the time since the last
- * read end it too. No function of this scope may refer to the stream, or it would not be collected: neither may the signal, by
- * whose listeners some clients keep what they read.
+ * Passes a stream on, chunk by chunk, and tells how it ended. Reads only what is read from it. Clients that stop early
+ * do not always cancel the stream: the signal of the call, the collection of the stream as garbage, and the time since
+ * the last read end it too. No function of this scope may refer to the stream, or it would not be collected: neither
+ * may the signal, by whose listeners some clients keep what they read.
  */
 export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver<T>, options: TapOptions): Tapped<T> {
   const { clock, idleMs, signal, failsOnAbort, onClosed } = options;

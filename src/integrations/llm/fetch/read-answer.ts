@@ -112,7 +112,10 @@ function failureOf(how: StreamEnd, isCut: boolean): Extract<CallEnd, { kind: 'pa
   }
 }
 
-/** An answer with another body. A new `Response` has no address, and that of @hono/node-server does not copy the headers, which are immutable. */
+/**
+ * An answer with another body. A new `Response` has no address, and that of @hono/node-server does not copy the
+ * headers, which are immutable.
+ */
 function likeAnswer(answer: Response, body: ReadableStream<Uint8Array>): Response {
   const { status, statusText, headers, url, redirected } = answer;
   const response = new Response(body, { status, statusText, headers: new Headers(headers) });

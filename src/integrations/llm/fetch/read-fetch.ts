@@ -42,7 +42,10 @@ function isRequest(value: unknown): value is Request {
   return typeof value === 'object' && value !== null && 'clone' in value && 'url' in value;
 }
 
-/** Proxies send a request on by `fetch(address, request)`. The fields of a `Request` are not its own, so that a copy of it has none. */
+/**
+ * Proxies send a request on by `fetch(address, request)`. The fields of a `Request` are not its own, so that a copy of
+ * it has none.
+ */
 function withPlainInit([input, init]: FetchArguments): FetchArguments {
   return isRequest(init) ? [new Request(input, init)] : [input, init];
 }

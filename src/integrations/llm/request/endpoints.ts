@@ -53,7 +53,10 @@ function deploymentIn(segments: readonly string[], lower: readonly string[]): st
   return at < 0 || at + 2 >= segments.length ? null : (segments[at + 1] ?? null);
 }
 
-/** The parts of a path as servers read them, many of which accept empty parts and encoded characters. Without the query: Google accepts a key there. */
+/**
+ * The parts of a path as servers read them, many of which accept empty parts and encoded characters. Without the query:
+ * Google accepts a key there.
+ */
 function segmentsOf(address: string): readonly string[] {
   return decode(pathOf(address))
     .split('/')

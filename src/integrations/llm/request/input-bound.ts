@@ -1,6 +1,9 @@
 import { BINARY_FIELDS } from './prompt-size.js';
 
-/** Tokens that mark the beginning and the end of a prompt, and of the answer. Those of messages are shorter than the JSON of a message. */
+/**
+ * Tokens that mark the beginning and the end of a prompt, and of the answer. Those of messages are shorter than the
+ * JSON of a message.
+ */
 export const FRAME_TOKENS = 16;
 
 /** Deeper values are not counted, so that no request can exhaust the stack. */
@@ -11,8 +14,8 @@ const DATA_URL = /^data:[\w.+/-]+;base64,/;
 const BASE64 = /^[\w+/=-]{256}/;
 
 /**
- * At least the tokens of the text that a request contains, for every tokenizer: a token has at least one byte of UTF-8. Images
- * and files that are written as text are left out, because their tokens do not depend on their length.
+ * At least the tokens of the text that a request contains, for every tokenizer: a token has at least one byte of UTF-8.
+ * Images and files that are written as text are left out, because their tokens do not depend on their length.
  */
 export function boundOfInput(request: unknown): number {
   return FRAME_TOKENS + bytesOf(request, '', 0);

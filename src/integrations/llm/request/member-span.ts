@@ -6,7 +6,10 @@ export interface Span {
 
 const STRUCTURE = /["{}[\],]/g;
 
-/** Where the value of a member of a JSON object stands in its text; null: the object has no such member. Of two, the last counts. */
+/**
+ * Where the value of a member of a JSON object stands in its text; null: the object has no such member. Of two, the
+ * last counts.
+ */
 export function spanOfMember(text: string, name: string): Span | null {
   let found: Span | null = null;
   let from: number | null = null;

@@ -55,7 +55,10 @@ function isThrottle({ status, header }: ProviderAnswer, body: unknown): boolean 
 /** Such as `ThrottlingException:http://...` in the header, `com.amazon.coral#ThrottlingException` in the body. */
 const THROTTLING = /^(?:[\w.]+#)?ThrottlingException\b/;
 
-/** The provider's clock when it answered, so that instants are right where the clocks differ. It has whole seconds: never too late. */
+/**
+ * The provider's clock when it answered, so that instants are right where the clocks differ. It has whole seconds:
+ * never too late.
+ */
 function providerTime(date: string | null, receivedMs: EpochMs): EpochMs {
   const parsed = Date.parse(date ?? '');
   return Number.isNaN(parsed) ? receivedMs : parsed;

@@ -13,7 +13,10 @@ export interface Usage {
   readonly outputTokens: number;
 }
 
-/** What a provider states; null: nothing. `unreadable`: it states something that is no count of tokens, so that the cost is not known. */
+/**
+ * What a provider states; null: nothing. `unreadable`: it states something that is no count of tokens, so that the cost
+ * is not known.
+ */
 export type StatedUsage = Usage | 'unreadable' | null;
 
 /** What one JSON text says: an answer, or an event of a stream. */

@@ -6,7 +6,7 @@ import { MemorySpace } from '../../../backends/embedded/memory-space.js';
 import { askOf } from '../../../core/bucket/decide.js';
 import { changesBy } from '../../../core/bucket/holder-rules.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
-import { isConsumed } from '../../../core/limit.js';
+import { isConsumed } from '../../../core/limit-kind.js';
 import { shareOfCapacity } from '../../../core/limit-options.js';
 import { MAX_AMOUNT, MILLI } from '../../../core/units.js';
 
@@ -111,8 +111,8 @@ function hasExpiredHolders(memory: MemorySpace, { levels }: ConsumeRequest, nowM
 }
 
 /**
- * The same ask again, and an ask for the whole capacity besides the reserve. Companions of an ask with several levels take nothing: what they
- * take at one level before another refuses would change the answer.
+ * The same ask again, and an ask for the whole capacity besides the reserve. Companions of an ask with several levels
+ * take nothing: what they take at one level before another refuses would change the answer.
  */
 function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean): readonly ConsumeRequest[] {
   const [level, ...parents] = levels;

@@ -150,7 +150,7 @@ function planOn(state: GroupState, image: ShardImage, isNew: boolean): GroupPlan
   const { judgement } = state;
   const planned = planGroup(image, entries, { nowMs, trust, lifeFactor, withoutRefunds, judgement });
   if (!isNew || planned.kind !== 'answer') return planned;
-  // There is nothing to create, and it is not known whether the record exists: a read must tell. A cached absence denies
+  // There is nothing to create, and it is not known whether the record exists: a read must show it. A cached absence denies
   // asks only: another process may have created the record with the holder that a change looks for.
   const isCertain = state.trust === 'exact' || (state.isAbsent && entries.every(({ kind }) => kind === 'ask'));
   if (!isCertain) return { kind: 'read' };

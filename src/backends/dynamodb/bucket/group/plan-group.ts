@@ -43,9 +43,10 @@ const LARGE_MILLI = 2 ** 50;
 
 /**
  * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
- * reserve come first, those with the same reserve in the order of their arrival, and those that may be cut last. An ask that the image cannot deny
- * for certain is written as if it fitted, and the condition decides. The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
- * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
+ * reserve come first, those with the same reserve in the order of their arrival, and those that may be cut last. An ask
+ * that the image cannot deny for certain is written as if it fitted, and the condition decides. The asks are answered
+ * as if each came alone, one after another. An ask that is short while holders have expired waits, with those behind
+ * it, until the asks before it are written and the expired holders are reclaimed.
  */
 export function planGroup(image: ShardImage, entries: readonly Entry[], at: PlanContext): GroupPlan {
   const newest = newestLevel(entries);
@@ -299,7 +300,7 @@ function enforced(verdict: Verdict): Verdict {
   return rest;
 }
 
-/** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can tell. */
+/** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can show it. */
 function mayHaveFreeSlots(verdict: Verdict, trust: Trust): boolean {
   if (trust !== 'guess' || verdict.waitMs === 0 || verdict.shadow !== true) return false;
   return holdsSlots(verdict.limit.kind) && !exceedsCapacity(verdict);

@@ -1,7 +1,7 @@
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../../../backend.js';
 import type { Amount } from '../../../../core/bucket/decide.js';
 import { changesBy } from '../../../../core/bucket/holder-rules.js';
-import { isConsumed } from '../../../../core/limit.js';
+import { isConsumed } from '../../../../core/limit-kind.js';
 import type { AskEntry, ChangeEntry, Doubt, Entry, EntryResult } from './entries.js';
 import type { ShardImage } from '../../table/items.js';
 import type { ShardWrite } from '../shard-write.js';

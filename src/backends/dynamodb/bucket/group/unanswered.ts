@@ -119,7 +119,7 @@ export function landedResults(
 }
 
 /**
- * Whether a caller may be told the result even if the refused write is the one that landed. It must contain what the result
+ * Whether a caller may get the result even if the refused write is the one that landed. It must contain what the result
  * promises. A denial promises nothing, and a refund that it leaves out stays taken, which is the strict side.
  */
 function isKeptBy(rival: EntryResult | null, result: EntryResult | null): boolean {
@@ -128,7 +128,7 @@ function isKeptBy(rival: EntryResult | null, result: EntryResult | null): boolea
 }
 
 /**
- * Whether two writes tell a caller the same. What an extend or an operation of a portable lease is told of its holder must
+ * Whether two writes give a caller the same answer. What they answer to an extend or an operation of a portable lease must
  * be equal, because it can be planned again without counting twice. The balances of a grant may differ.
  */
 function isSameAnswer(a: EntryResult | null, b: EntryResult | null): boolean {

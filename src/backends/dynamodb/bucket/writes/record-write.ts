@@ -55,7 +55,10 @@ export interface ListStep {
   readonly op: 'list-for-sweep' | 'unlist';
 }
 
-/** Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent`, `requireAbsentOrAtMost` and `requireOther`. */
+/**
+ * Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent`,
+ * `requireAbsentOrAtMost` and `requireOther`.
+ */
 export class RecordUpdate {
   readonly #steps: (RecordStep | ListStep)[] = [];
 

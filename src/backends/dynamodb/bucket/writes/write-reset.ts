@@ -9,7 +9,8 @@ import { startShardUpdate, type Update } from './record-write.js';
 
 /**
  * Fills one shard and removes its holders, as one action of a transaction.
- * Writes: SET rf, w, tk = the share of every limit; REMOVE the h of every open lease; ADD wc, and give back in tc the rates that holders carry.
+ * Writes: SET rf, w, tk = the share of every limit; REMOVE the h of every open lease; ADD wc, and give back in tc the
+ * rates that holders carry.
  * Condition: rf = :rf and w = :seen, so that no holder was added since; w <> :id.
  * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB.
  */

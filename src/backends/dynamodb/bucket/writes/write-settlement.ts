@@ -6,10 +6,12 @@ import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteI
 
 /**
  * Settles a shard to new rules, or only to a new base. Every limit is credited at the old rate up to the new base.
- * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE the limits that were removed, except their tc; ttl; wc, w.
+ * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE the limits that were removed, except their tc;
+ * ttl; wc, w.
  * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
  * and w = :seen where free slots were computed from the holders, or where a ttl is added; the stored ttl is not later.
- * On success: the new record.   On failure: the record, null if there is none.   Cost: 1 write unit per started KB either way.
+ * On success: the new record.   On failure: the record, null if there is none.   Cost: 1 write unit per started KB
+ * either way.
  */
 export function buildSettlement(
   ns: string,

@@ -9,7 +9,8 @@ import { setPause } from './write-pause.js';
 
 /**
  * Splits one shard into two, in one transaction.
- * Writes: to the old shard, SET rf, shard_count, w, the sweep list, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the whole new shard.
+ * Writes: to the old shard, SET rf, shard_count, w, the sweep list, and ADD or SET tk of every limit, ADD wc, REMOVE
+ * ttl; the whole new shard.
  * Condition: rf = :rf, shard_count = :n, pz as seen, the bounds of every limit; the new shard does not exist.
  * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB, for each; the indexes of the new shard.
  */
@@ -51,10 +52,11 @@ export function buildSplit(ns: string, image: ShardImage, split: Split, writeId:
 
 /**
  * Merges a pair of shards into one, in one transaction.
- * Writes: to the remaining shard, SET rf, shard_count, w, tk of every limit, the pause that ends later, ttl if it is the last; ADD the other shard's tc, ac, un,
- * wc; deletes the other shard.
+ * Writes: to the remaining shard, SET rf, shard_count, w, tk of every limit, the pause that ends later, ttl if it is
+ * the last; ADD the other shard's tc, ac, un, wc; deletes the other shard.
  * Condition: w = :seen of both, so that neither was written since.
- * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB, for each; the indexes of the deleted shard.
+ * On success: nothing.   On failure: reasons.   Cost: 2 write units per started KB, for each; the indexes of the
+ * deleted shard.
  */
 export function buildMerge(
   ns: string,

@@ -12,7 +12,8 @@ export interface SlotCorrection {
 
 /**
  * Corrects the free slots of a bucket that has one shard.
- * Writes: ADD tk per limit, wc; SET w.   Condition: w = :seen, so that the holders are those that were counted; rf = :rf, w <> :id.
+ * Writes: ADD tk per limit, wc; SET w.   Condition: w = :seen, so that the holders are those that were counted; rf =
+ * :rf, w <> :id.
  * On success: the new record.   On failure: the record.   Cost: 1 write unit per started KB either way.
  */
 export function buildHeal(ns: string, { image, limits }: SlotCorrection, ids: WriteIds): Update {

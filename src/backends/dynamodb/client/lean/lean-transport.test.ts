@@ -163,7 +163,7 @@ test('a request is sent once: a connection that the server closes is a lost answ
   expect(requests).toBe(2);
 });
 
-test('a connection that cannot be made within 500 ms is told from a lost answer', async () => {
+test('a connection that cannot be made within 500 ms is distinguished from a lost answer', async () => {
   using time = stopTimers();
   const { endpoint } = await serve((_, answer) => void answer.end(FOUND_NOTHING));
   const lookup = lookupWith(

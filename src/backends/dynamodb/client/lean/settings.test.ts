@@ -180,7 +180,7 @@ test('a profile with FIPS hosts is refused together with an endpoint, and where 
   rmSync(folder, { recursive: true });
 });
 
-test('the package of the providers is preferred to the client, and is told the region and what was refused', async () => {
+test('the package of the providers is preferred to the client, and gets the region and that the last credentials were refused', async () => {
   const told: unknown[] = [];
   const providers: ProvidersModule = {
     fromNodeProviderChain: (init) => async (options) => {

@@ -10,7 +10,7 @@ import {
   buildUsageKey,
   type RecordKey,
 } from '../../table/keys.js';
-import { decodePause, encodePause } from '../../table/items.js';
+import { decodePauseAttributes, encodePauseAttributes } from '../../table/items.js';
 import { encodeConfig, encodeEntity, encodeNamespace } from '../../table/records.js';
 import type { Item } from '../../client/transport.js';
 import type { Conversion, ConversionContext, ConversionPlan } from './conversion.js';
@@ -93,7 +93,7 @@ export function convertConfig(
     const { config, writes } = mapConfig(item, context.drop.has('soft'));
     const { mark, ...applied } = context.disabled.apply(level, item, config, [key.ns, ns]);
     // A bucket that was paused here, before an old client changed its config, stays paused.
-    return { ...applied, mark: { ...encodePause(decodePause(item)), ...mark }, writes };
+    return { ...applied, mark: { ...encodePauseAttributes(decodePauseAttributes(item)), ...mark }, writes };
   };
   const encode = (): Item => {
     const { config, writes, mark } = map();

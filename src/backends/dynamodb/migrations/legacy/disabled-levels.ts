@@ -2,7 +2,7 @@ import type { ConfigLevel, StoredConfig } from '../../../../core/config/config.j
 import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { FOREVER_MS, type Pause } from '../../../../core/pause.js';
 import { readKey } from '../../table/attributes.js';
-import { encodePause } from '../../table/items.js';
+import { encodePauseAttributes } from '../../table/items.js';
 import type { AttributeValue, Item } from '../../client/transport.js';
 import { mappable } from './legacy-fields.js';
 import { parseLegacyKey } from '../../schema/legacy-key.js';
@@ -105,7 +105,7 @@ export class DisabledLevels {
     const mark = own === undefined ? {} : { [WAS_DISABLED]: storedAccess(own) };
     const whole = 'entityId' in level ? this.#ofWholeEntity(namespaces, level.entityId) : null;
     if (level.kind === 'entity' && own === 'disabled') {
-      return { config, mark: { ...mark, ...encodePause(DISABLED_PAUSE) } };
+      return { config, mark: { ...mark, ...encodePauseAttributes(DISABLED_PAUSE) } };
     }
     if (whole !== null && (own === undefined || own === whole)) return { config, mark };
     const access = own ?? this.#above(namespaces, level);

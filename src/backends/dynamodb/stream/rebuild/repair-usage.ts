@@ -14,7 +14,7 @@ import {
   parseShardKey,
 } from '../../table/keys.js';
 import { number, text } from '../../table/attributes.js';
-import { deadlineIn, pause } from '../../../../machine-time.js';
+import { deadlineIn, sleep } from '../../../../machine-time.js';
 import { Expression } from '../../expressions/expression.js';
 import { errorOf } from '../../client/failures.js';
 import { decodeCounters, type ShardCounters } from '../../table/items.js';
@@ -61,7 +61,7 @@ export async function repairUsage(job: Repair): Promise<UsageCounts> {
     if (attempt === MAX_ATTEMPTS) {
       throw new ValidationError('entity', 'an entity without concurrent use: try again later', job.entityId);
     }
-    await pause(WAIT_MS);
+    await sleep(WAIT_MS);
   }
 }
 

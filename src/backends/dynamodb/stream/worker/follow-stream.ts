@@ -11,7 +11,10 @@ import { intervalsOf, type WorkerOptions } from './worker-options.js';
 import { ProgressCount } from './worker-progress.js';
 import { poisonOf } from '../usage/write-usage.js';
 
-/** Follows an open stream until the signal aborts, beside the work that runs `alongside`. Rejects at the end of a disabled stream. */
+/**
+ * Follows an open stream until the signal aborts, beside the work that runs `alongside`. Rejects at the end of a
+ * disabled stream.
+ */
 export async function followStream(
   table: Table,
   stream: StreamApi,

@@ -64,7 +64,7 @@ const RANGES_MS: Readonly<Record<keyof typeof DEFAULTS, readonly [least: number,
   rollupMs: [1, 3_600_000],
 };
 
-export function checkOptions(options: WorkerOptions): void {
+export function checkWorkerOptions(options: WorkerOptions): void {
   if (typeof options.table !== 'string' || options.table === '') {
     throw new ValidationError('table', 'the name of a DynamoDB table', options.table);
   }

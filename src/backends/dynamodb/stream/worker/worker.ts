@@ -6,7 +6,7 @@ import { openTransport } from '../../client/open-transport.js';
 import { openSdkStream } from './sdk-stream.js';
 import type { StreamApi } from './stream-api.js';
 import { followStream } from './follow-stream.js';
-import { checkOptions, type WorkerOptions } from './worker-options.js';
+import { checkWorkerOptions, type WorkerOptions } from './worker-options.js';
 
 const OPEN_MS = 10_000;
 
@@ -16,7 +16,7 @@ const OPEN_MS = 10_000;
  * table or its stream cannot be opened, or if the stream is disabled later; other failures are reported and retried.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
-  checkOptions(options);
+  checkWorkerOptions(options);
   const transport = openTransport(options);
   const table: Table = { name: options.table, transport, random: Math.random };
   const clock = completeClock(options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() });

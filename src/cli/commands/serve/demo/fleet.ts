@@ -14,8 +14,8 @@ interface Client {
 }
 
 /**
- * Three users of one project, each with another kind of denial: `web` holds its slots for long, `mobile` asks about as often as
- * its limit allows, and `batch` asks five times as often.
+ * Three users of one project, each with another kind of denial: `web` holds its slots for long, `mobile` asks about as
+ * often as its limit allows, and `batch` asks five times as often.
  */
 export const CLIENTS: readonly Client[] = [
   { entityId: 'acme/web', resource: 'gpt-4', everyMs: 700, tokens: 400, holdMs: 1_600 },

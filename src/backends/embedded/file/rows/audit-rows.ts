@@ -1,8 +1,8 @@
-import type { AuditPageRequest, AuditRecord, Page } from '../../../backend.js';
-import type { EpochMs } from '../../../core/units.js';
+import type { AuditPageRequest, AuditRecord, Page } from '../../../../backend.js';
+import type { EpochMs } from '../../../../core/units.js';
 import { decodeText, encodeText } from './codec.js';
-import type { SqlValue } from './driver.js';
-import { pageOfRows, type Statements } from './statements.js';
+import type { SqlValue } from '../database/driver.js';
+import { pageOfRows, type Statements } from '../database/statements.js';
 
 export function insertAudit(sql: Statements, ns: string, record: AuditRecord): void {
   const { id, subject, atMs, principal, action, before, after } = record;

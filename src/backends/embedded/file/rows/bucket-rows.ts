@@ -1,9 +1,9 @@
-import { parsePlainResource } from '../../../core/identifiers.js';
-import type { TwoKeyMap } from '../../../core/two-key-map.js';
-import type { Bucket } from '../bucket.js';
+import { parsePlainResource } from '../../../../core/identifiers.js';
+import type { TwoKeyMap } from '../../../../core/two-key-map.js';
+import type { Bucket } from '../../bucket.js';
 import { decodeBucket, encodeBucket } from './codec.js';
 import type { KnownBucket, WrittenBucket } from './known-buckets.js';
-import type { Statements } from './statements.js';
+import type { Statements } from '../database/statements.js';
 
 interface Guess {
   readonly entityId: string;

@@ -1,6 +1,6 @@
-import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import type { EpochMs } from '../../../core/units.js';
-import type { Begin, Connection } from './connection.js';
+import { BackendUnavailable, InfrastructureError } from '../../../../core/errors.js';
+import type { EpochMs } from '../../../../core/units.js';
+import type { Begin, FileConnection } from './connection.js';
 import {
   type FileIdentity,
   hasSameLog,
@@ -11,10 +11,10 @@ import {
 } from './file-identity.js';
 import type { FileOpener } from './file-opener.js';
 
-/** What the owner of an open file is told. */
+/** The events of an open file. */
 export interface OpenFileEvents {
   /** A file was opened whose tables are complete: its time comes before any call. */
-  onOpened(connection: Connection): void;
+  onOpened(connection: FileConnection): void;
   onError(error: InfrastructureError): void;
 }
 
@@ -37,9 +37,9 @@ const MAX_OPENS = 3;
 export class OpenFile {
   readonly #opener: FileOpener;
   readonly #events: OpenFileEvents;
-  #file: Connection | null = null;
+  #file: FileConnection | null = null;
   /** The empty store that reads see while there is no file. */
-  #blank: Connection | null = null;
+  #blank: FileConnection | null = null;
   /** When the path was last compared with the open file. NaN: the next call must compare. */
   #comparedAtMs = Number.NaN;
   /** When the open file was first used. NaN: not yet. */
@@ -68,7 +68,7 @@ export class OpenFile {
     this.#comparedAtMs = Number.NaN;
   }
 
-  connectionFor(begin: Begin, nowMs: EpochMs): Connection {
+  connectionFor(begin: Begin, nowMs: EpochMs): FileConnection {
     const writes = begin === 'BEGIN IMMEDIATE';
     this.#file = this.#sameFile(nowMs);
     if (this.#file !== null)
@@ -80,7 +80,7 @@ export class OpenFile {
   }
 
   /** The open file, if the path still leads to it. */
-  #sameFile(nowMs: EpochMs): Connection | null {
+  #sameFile(nowMs: EpochMs): FileConnection | null {
     const file = this.#file;
     if (file === null || file.identity === null) return file;
     if (Number.isNaN(this.#usedFromMs)) this.#usedFromMs = nowMs;
@@ -96,7 +96,7 @@ export class OpenFile {
   }
 
   /** Closes a file whose path leads to another file, or to none. */
-  #leave({ database }: Connection, left: FileIdentity, found: FileIdentity): void {
+  #leave({ database }: FileConnection, left: FileIdentity, found: FileIdentity): void {
     const { path } = this.#opener;
     this.#file = null;
     try {
@@ -118,7 +118,7 @@ export class OpenFile {
   }
 
   /** `nowMs`: creates the tables of an empty file. null: leaves an empty file alone, and returns null. */
-  #connect(nowMs: EpochMs | null): Connection | null {
+  #connect(nowMs: EpochMs | null): FileConnection | null {
     const { path } = this.#opener;
     for (let opens = 0; opens < MAX_OPENS; opens++) {
       const before = identify(path).file;

@@ -1,10 +1,16 @@
-import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../../backend.js';
-import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../../core/usage/usage.js';
-import type { EpochMs } from '../../../core/units.js';
-import { usageKey } from '../usage.js';
+import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../../../backend.js';
+import {
+  addUsage,
+  USAGE_WINDOWS,
+  type UsageCounts,
+  type UsageWindow,
+  windowStart,
+} from '../../../../core/usage/usage.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { usageKey } from '../../usage.js';
 import { decodeCounts, encodeCounts } from './codec.js';
-import type { SqlValue } from './driver.js';
-import { pageOfRows, type Statements } from './statements.js';
+import type { SqlValue } from '../database/driver.js';
+import { pageOfRows, type Statements } from '../database/statements.js';
 
 /** Adds to the hourly, daily and monthly rows that contain the hour. */
 export function addToUsage(

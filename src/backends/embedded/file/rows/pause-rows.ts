@@ -1,6 +1,6 @@
-import type { EntityRecord } from '../../../backend.js';
-import type { Pause } from '../../../core/pause.js';
-import type { Statements } from './statements.js';
+import type { EntityRecord } from '../../../../backend.js';
+import type { Pause } from '../../../../core/pause.js';
+import type { Statements } from '../database/statements.js';
 
 /** The pauses of entities. Those of buckets are in the buckets. */
 export function writePause(sql: Statements, ns: string, entityId: string, pause: Pause | undefined): void {

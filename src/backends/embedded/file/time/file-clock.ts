@@ -1,5 +1,5 @@
-import { SteadyTime, type TimeSources } from '../../../core/steady-time.js';
-import type { EpochMs } from '../../../core/units.js';
+import { SteadyTime, type TimeSources } from '../../../../core/steady-time.js';
+import type { EpochMs } from '../../../../core/units.js';
 
 /** The time sources that the processes of a host share, besides the wall clock, which may be set. */
 export interface HostTime extends TimeSources {

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
-import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import type { EpochMs } from '../../../core/units.js';
-import { type Connection, connectionTo, transaction } from './connection.js';
+import { BackendUnavailable, InfrastructureError } from '../../../../core/errors.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { type FileConnection, connectionTo, transaction } from './connection.js';
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from './driver.js';
 import { completeSchema, inspectSchema } from './schema.js';
 
@@ -39,7 +39,7 @@ export class FileOpener {
   }
 
   /** `nowMs`: creates the tables of an empty file. null: leaves an empty file alone, and returns null. */
-  connect(nowMs: EpochMs | null): Connection | null {
+  connect(nowMs: EpochMs | null): FileConnection | null {
     const { path, synchronous } = this.#options;
     const database = this.#open(path);
     try {
@@ -64,12 +64,12 @@ export class FileOpener {
   }
 
   /** An empty store that no other connection sees. */
-  connectToMemory(): Connection {
+  connectToMemory(): FileConnection {
     return this.complete(connectionTo(this.#open(':memory:'), false), 0);
   }
 
   /** Creates the missing tables and the first namespace, unless another process did. */
-  complete(connection: Connection, nowMs: EpochMs): Connection {
+  complete(connection: FileConnection, nowMs: EpochMs): FileConnection {
     const { database, registry } = connection;
     const { path, namespace } = this.#options;
     transaction(connection, 'BEGIN IMMEDIATE', () => {

@@ -1,4 +1,4 @@
-import { SchemaMismatch, ValidationError } from '../../../core/errors.js';
+import { SchemaMismatch, ValidationError } from '../../../../core/errors.js';
 import { isNotADatabase, type SqliteDatabase } from './driver.js';
 
 /** 'Head': distinguishes Headgate's files from those of other programs. */

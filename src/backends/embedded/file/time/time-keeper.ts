@@ -1,7 +1,7 @@
-import { InfrastructureError } from '../../../core/errors.js';
-import type { EpochMs } from '../../../core/units.js';
+import { InfrastructureError } from '../../../../core/errors.js';
+import type { EpochMs } from '../../../../core/units.js';
 import { FileClock, type HostTime } from './file-clock.js';
-import type { Statements } from './statements.js';
+import type { Statements } from '../database/statements.js';
 import { selectTimeMark, writeTimeMark } from './time-row.js';
 
 /** How often the time in use and the file's time are compared, by the time of the calls. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { machineTime } from '../../../machine-time.js';
+import { machineTime } from '../../../../machine-time.js';
 import type { HostTime } from './file-clock.js';
 
 /** The clocks of the machine that this process runs on. */

@@ -1,20 +1,20 @@
-import type { Call } from '../../../backend.js';
-import { requireActive } from '../../../core/config/namespaces.js';
-import type { Space } from '../storage.js';
-import { BucketRows } from './bucket-rows.js';
+import type { Call } from '../../../../backend.js';
+import { requireActive } from '../../../../core/config/namespaces.js';
+import type { Space } from '../../storage.js';
+import { BucketRows } from '../rows/bucket-rows.js';
 import { isBusy, type SqliteDatabase } from './driver.js';
 import type { FileIdentity } from './file-identity.js';
-import { FileRegistry } from './file-registry.js';
-import { FileSpace } from './file-space.js';
-import { KnownBuckets } from './known-buckets.js';
-import { Maintenance } from './maintenance.js';
+import { FileRegistry } from '../file-registry.js';
+import { FileSpace } from '../file-space.js';
+import { KnownBuckets } from '../rows/known-buckets.js';
+import { Maintenance } from '../maintenance.js';
 import { createStatements, type Statements } from './statements.js';
 
 /** Reads see one snapshot of the file; writes hold the write lock from their start. */
 export type Begin = 'BEGIN' | 'BEGIN IMMEDIATE';
 
 /** An open database, with what belongs to this one opening of it. */
-export interface Connection {
+export interface FileConnection {
   readonly database: SqliteDatabase;
   readonly sql: Statements;
   readonly registry: FileRegistry;
@@ -28,7 +28,7 @@ export interface Connection {
   identity: FileIdentity | null;
 }
 
-export function connectionTo(database: SqliteDatabase, isOlder: boolean): Connection {
+export function connectionTo(database: SqliteDatabase, isOlder: boolean): FileConnection {
   const sql = createStatements(database);
   return {
     database,
@@ -43,7 +43,7 @@ export function connectionTo(database: SqliteDatabase, isOlder: boolean): Connec
 }
 
 /** The tables of an active namespace, inside a transaction. */
-export function spaceOf({ sql, registry }: Connection, namespaceId: string): Space {
+export function spaceOf({ sql, registry }: FileConnection, namespaceId: string): Space {
   requireActive(registry.byId(namespaceId), namespaceId);
   return new FileSpace(sql, namespaceId);
 }
@@ -56,7 +56,7 @@ export type Transact = <T>(work: () => T) => T;
  * have led to a wrong result or error, nothing of it is committed, and the second attempt reads the file.
  */
 export function writeSpace<T>(
-  connection: Connection,
+  connection: FileConnection,
   { namespaceId, nowMs }: Call,
   transact: Transact,
   work: (space: Space) => T,
@@ -91,7 +91,7 @@ export function writeSpace<T>(
  * Commits what `work` did, or nothing if it throws. BEGIN and COMMIT are not prepared: a prepared statement that finds the
  * file locked stays active in libsql, which has no way to reset it, and SQLite then refuses every COMMIT of the connection.
  */
-export function transaction<T>({ database }: Connection, begin: Begin, work: () => T): T {
+export function transaction<T>({ database }: FileConnection, begin: Begin, work: () => T): T {
   database.exec(begin);
   try {
     const result = work();

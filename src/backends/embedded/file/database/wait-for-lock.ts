@@ -1,4 +1,4 @@
-import { BackendUnavailable } from '../../../core/errors.js';
+import { BackendUnavailable } from '../../../../core/errors.js';
 import { isBusy } from './driver.js';
 
 /**

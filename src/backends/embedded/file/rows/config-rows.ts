@@ -1,9 +1,9 @@
-import type { LevelRecord, Page, PageRequest } from '../../../backend.js';
-import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/config/config.js';
-import { buildLevelKey, parseLevelKey } from '../../../core/manifest/managed.js';
+import type { LevelRecord, Page, PageRequest } from '../../../../backend.js';
+import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../../core/config/config.js';
+import { buildLevelKey, parseLevelKey } from '../../../../core/manifest/managed.js';
 import { decodeLimits, encodeLimits } from './codec.js';
-import type { SqlValue } from './driver.js';
-import { pageOfRows, type Statements } from './statements.js';
+import type { SqlValue } from '../database/driver.js';
+import { pageOfRows, type Statements } from '../database/statements.js';
 
 export function selectConfig(sql: Statements, ns: string, level: ConfigLevel): StoredConfig | undefined {
   const row = sql(

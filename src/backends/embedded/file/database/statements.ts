@@ -1,4 +1,4 @@
-import type { Page } from '../../../backend.js';
+import type { Page } from '../../../../backend.js';
 import type { SqliteDatabase, SqliteStatement, SqlValue } from './driver.js';
 
 /** Prepares each text once. */

@@ -1,9 +1,9 @@
-import type { Amount, Holder } from '../../../core/bucket/decide.js';
-import type { ParentAmount, PortablePart } from '../../../core/bucket/portable.js';
-import { type Int, toInt } from '../../../core/int.js';
-import { Limit } from '../../../core/limit.js';
-import type { UsageCounts } from '../../../core/usage/usage.js';
-import type { Account, Bucket } from '../bucket.js';
+import type { Amount, Holder } from '../../../../core/bucket/decide.js';
+import type { ParentAmount, PortablePart } from '../../../../core/bucket/portable.js';
+import { type Int, toInt } from '../../../../core/int.js';
+import { Limit } from '../../../../core/limit.js';
+import type { UsageCounts } from '../../../../core/usage/usage.js';
+import type { Account, Bucket } from '../../bucket.js';
 
 /** JSON has no integers beyond 2^53, so they are stored as text. */
 type StoredInt = number | string;

@@ -4,14 +4,14 @@ import type { EpochMs } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { emit } from '../events/emit.js';
 import type { LimitAsked, LimiterEvent, LimitViolation } from '../events/limiter-event.js';
-import { amountsOfKind, tellSlots } from '../lease/lease-events.js';
+import { amountsOfKind, emitSlots } from '../lease/lease-events.js';
 import { callListener, report } from '../store-context.js';
 import type { DecisionEvent } from './decision-event.js';
 import type { Decision } from './decision.js';
 import type { AcquireRequest } from './request.js';
 
 /** Calls `onDecision` and `onEvent`. An exception that they throw does not affect the decision. */
-export function tellDecision(
+export function emitDecision(
   context: Context,
   request: AcquireRequest,
   decision: Decision,
@@ -33,11 +33,11 @@ export function tellDecision(
     retryAfterMs: decision.granted ? null : decision.retryAfterMs,
     decidedBy: decision.decidedBy,
   };
-  if (onEvent !== null) emitDecision(context, event, decision, startMs, waitedMs);
+  if (onEvent !== null) emitDecisionMade(context, event, decision, startMs, waitedMs);
   if (onDecision !== null) callListener(onDecision, [event], (error) => report(context.options, error, 'onDecision'));
 }
 
-function emitDecision(
+function emitDecisionMade(
   context: Context,
   event: DecisionEvent,
   decision: Decision,
@@ -69,7 +69,7 @@ function emitDecision(
   };
   if (waitedMs !== undefined) Object.assign(made, { waitedMs });
   emit(context.options, Object.assign(made, others));
-  if (decision.granted) tellSlots(context, decision.lease.account);
+  if (decision.granted) emitSlots(context, decision.lease.account);
 }
 
 /** The amounts of the request. Of a limit that was cut: what was taken. */

@@ -1,5 +1,5 @@
 import type { TimeMark } from './file-clock.js';
-import type { Statements } from './statements.js';
+import type { Statements } from '../database/statements.js';
 
 export function selectTimeMark(sql: Statements): TimeMark | null {
   const row = sql('SELECT at, host, boot FROM clock').get();

@@ -1,4 +1,4 @@
-import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
+import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../../core/errors.js';
 import { collectGarbageSoon } from './collect-garbage.js';
 
 export type SqlValue = string | number | null;
@@ -163,7 +163,7 @@ export function isNotADatabase(error: unknown): boolean {
 /**
  * Maps a SQLite failure to an error of the port. A busy lock, which is retried, and all other errors stay as they are.
  */
-export function explain(error: unknown, path: string): unknown {
+export function fileErrorOf(error: unknown, path: string): unknown {
   if (!isSqliteError(error) || isBusy(error)) return error;
   const message = `${path}: ${error.message}`;
   const among = (codes: readonly ResultCode[]): boolean => codes.some((code) => hasCode(error, code));

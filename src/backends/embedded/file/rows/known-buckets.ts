@@ -1,5 +1,5 @@
-import { TwoKeyMap } from '../../../core/two-key-map.js';
-import type { Bucket } from '../bucket.js';
+import { TwoKeyMap } from '../../../../core/two-key-map.js';
+import type { Bucket } from '../../bucket.js';
 
 /** Beyond this number all are dropped, because a bucket that is not known costs one read. */
 const MAX_KNOWN = 4_000;

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { portableParts } from '../../../../tests/support/features/portable-part.js';
-import type { Amount, Holder } from '../../../core/bucket/decide.js';
-import { type Int, toInt } from '../../../core/int.js';
-import { Limit } from '../../../core/limit.js';
-import type { UsageCounts } from '../../../core/usage/usage.js';
-import type { Account, Bucket } from '../bucket.js';
+import { portableParts } from '../../../../../tests/support/features/portable-part.js';
+import type { Amount, Holder } from '../../../../core/bucket/decide.js';
+import { type Int, toInt } from '../../../../core/int.js';
+import { Limit } from '../../../../core/limit.js';
+import type { UsageCounts } from '../../../../core/usage/usage.js';
+import type { Account, Bucket } from '../../bucket.js';
 import { decodeBucket, decodeCounts, decodeLimits, encodeBucket, encodeCounts, encodeLimits } from './codec.js';
 
 const RUNS = { numRuns: 2_000 };

@@ -1,6 +1,6 @@
-import type { ManagedMark, ManagedRecord, Page, PageRequest } from '../../../backend.js';
-import type { SqlValue } from './driver.js';
-import { pageOfRows, type Statements } from './statements.js';
+import type { ManagedMark, ManagedRecord, Page, PageRequest } from '../../../../backend.js';
+import type { SqlValue } from '../database/driver.js';
+import { pageOfRows, type Statements } from '../database/statements.js';
 
 /** A value of null removes the mark. */
 export function writeMark(sql: Statements, ns: string, { key, value }: ManagedMark): void {
