@@ -10,6 +10,7 @@ const FOLDER = isDark ? '.tmp/dark' : 'docs/dashboard';
 const WIDTHS = [360, 1440] as const;
 /** The upper part of the overview, for the README, where a wider picture would be too small to read. */
 const README_SIZE = { width: 960, height: 660 } as const;
+const END_OF_FIRST_ROW = `Math.round(document.querySelector('.grid').getBoundingClientRect().bottom)`;
 const WARM_UP_MS = 12_000;
 const SETTLE_MS = 1_200;
 const HOUR_MS = 3_600_000;
@@ -104,7 +105,10 @@ async function takeScreenshots(): Promise<void> {
     }
     await overview.setViewportSize(README_SIZE);
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    await overview.screenshot({ path: `${FOLDER}/overview-960.png` });
+    // It ends below the row of the pauses, so that no panel is cut.
+    const height = Number(await overview.evaluate(END_OF_FIRST_ROW)) + 8;
+    const clip = { x: 0, y: 0, width: README_SIZE.width, height };
+    await overview.screenshot({ path: `${FOLDER}/overview-960.png`, fullPage: true, clip });
   } finally {
     left.abort();
     await browser.close();
