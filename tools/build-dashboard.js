@@ -28,6 +28,8 @@ await build({
   jsxFactory: 'h',
   jsxFragment: 'Fragment',
   inject: ['dashboard/src/ui/element.ts'],
+  // The signals of a page are not inspected: the code for it is left out.
+  define: { 'window.__PREACT_SIGNALS_DEVTOOLS__': 'false' },
   loader: { '.svg': 'copy' },
   banner: { js: uplot },
   logLevel: 'warning',

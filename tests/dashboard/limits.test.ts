@@ -145,7 +145,7 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
     await pauses.getByText(/paused until .*: report 4711/).waitFor();
     expect((await acquire('stopped', 'gpt-4', { rpm: 1 })).status).toBe(429);
     await page.getByRole('button', { name: 'Resume stopped on gpt-4' }).click();
-    await pauses.getByText('None was made, and none refused a call, since this page was opened.').waitFor();
+    await pauses.getByText('None was seen since this page was opened.').waitFor();
     expect((await acquire('stopped', 'gpt-4', { rpm: 1 })).status).toBe(200);
     expect([...problems, ...overview.problems]).toEqual([]);
   });
@@ -202,6 +202,7 @@ describe.skipIf(CHROMIUM.missing)(`the page Limits of the dashboard${CHROMIUM.no
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     const planned = page.getByText('1 change. Nothing was written yet.');
     await planned.waitFor();
+    await page.getByText(/^Objects of the file that need no change: \d+$/).waitFor();
     const text = await file.inputValue();
     await file.fill(`${text} `);
     await expect.poll(() => planned.count()).toBe(0);

@@ -120,7 +120,8 @@ describe.skipIf(CHROMIUM.missing)(`the dashboard of headgate serve on dynoxide${
     await page.getByRole('button', { name: /^Release: lease/ }).click();
     await page.getByRole('button', { name: /^Release now: lease/ }).click();
     await page.getByText(/^The lease \S+ was released at all its levels/).waitFor();
-    expect(await page.evaluate('document.activeElement.textContent')).toMatch(/was released/);
+    // An effect moves the focus after the line was painted.
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toMatch(/was released/);
     expect(await (await waiting).json()).toMatchObject({ granted: true });
     expect(problems).toEqual([]);
   });

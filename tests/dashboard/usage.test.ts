@@ -154,6 +154,22 @@ describe.skipIf(CHROMIUM.missing)(`the page Usage of the dashboard${CHROMIUM.not
     expect(problems).toEqual([]);
   });
 
+  test('the axis of a chart of counts has no fractions', async () => {
+    for (let call = 0; call < 11; call++) {
+      const body = JSON.stringify({ entityId: 'eleven', resource: 'whole', consume: { rpm: 1 } });
+      expect((await fetch(`${served.url}/v1/acquire`, { method: 'POST', body })).status).toBe(200);
+    }
+    await served.countUsage();
+    const { page, problems } = await openPage(browser, 'about:blank');
+    await page.addInitScript(COLLECT_DRAWN_TEXTS);
+    await page.goto(`${served.dashboard}usage?resource=whole&entity=eleven`);
+    await page.getByRole('img', { name: 'grants in 1 window: eleven 11' }).waitFor();
+    const drawn = async () => (await page.evaluate('window.drawnTexts')) as readonly string[];
+    await expect.poll(drawn).toContain('10');
+    expect((await drawn()).filter((text) => /^\d+\.\d/.test(text))).toEqual([]);
+    expect(problems).toEqual([]);
+  });
+
   test('a range of the page Usage is in the address, shows its windows only, and its CSV has what usage.query returns', async () => {
     const startMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 6 * HOUR_MS;
     for (let at = 0; at < 6; at++) {

@@ -91,7 +91,7 @@ function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: P
   return (
     <>
       {drift.length === 0 ? null : (
-        <p class="notice warn">{drift.length} objects were changed by hand since the file was applied last.</p>
+        <p class="notice warn">Objects changed by hand since the file was applied last: {drift.length}</p>
       )}
       <List
         isOrdered
@@ -105,7 +105,7 @@ function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: P
           </li>
         ))}
       />
-      <p class="muted">{unchanged} objects of the file need no change.</p>
+      <p class="muted">Objects of the file that need no change: {unchanged}</p>
     </>
   );
 }

@@ -14,9 +14,7 @@ export function Pauses() {
   const pauses = activity.pauses.runningAt(serverNow());
   return (
     <Panel title="Paused" scope="server">
-      {pauses.length === 0 ? (
-        <NoEvents>None was made, and none refused a call, since this page was opened.</NoEvents>
-      ) : null}
+      {pauses.length === 0 ? <NoEvents>None was seen since this page was opened.</NoEvents> : null}
       <List
         class="plain"
         items={pauses.map((paused) => (
@@ -47,7 +45,7 @@ export function Changes() {
   const throttled = activity.throttles.rows().slice(0, 4);
   return (
     <Panel title="Changes and outages" scope="server">
-      {changes.length + throttled.length === 0 ? <NoEvents>None since this page was opened.</NoEvents> : null}
+      {changes.length + throttled.length === 0 ? <NoEvents>None was seen since this page was opened.</NoEvents> : null}
       <List
         class="plain"
         items={throttled.map(({ resource, count, atMs, text }) => (

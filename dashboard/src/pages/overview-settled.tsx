@@ -19,11 +19,11 @@ export function Settled() {
   return (
     <Panel title="Reserved and settled" scope="server">
       {rows.length === 0 ? (
-        <NoEvents>No grant since this page was opened.</NoEvents>
+        <NoEvents>No grant was seen since this page was opened.</NoEvents>
       ) : (
         <>
           <Table caption="Tokens reserved and settled" columns={COLUMNS} rows={rows} keyOf={({ limit }) => limit} />
-          <p class="muted small">Never settled: leases that this server has seen expire. The page Usage counts all.</p>
+          <p class="muted small">Since this page was opened. Never settled: leases that this server has seen expire.</p>
         </>
       )}
     </Panel>

@@ -35,7 +35,7 @@ async function readSlots(from: Api, signal: AbortSignal) {
 export function SlotsInUse() {
   const load = useLoad('slots', (signal) => readSlots(api.value, signal), { everyMs: EVERY_MS });
   return (
-    <Panel title="Slots in use" actions={<Link to="leases">Who holds them</Link>}>
+    <Panel title="Slots in use" actions={<Link to="leases">Leases</Link>}>
       <Loaded load={load}>
         {({ leases, slots, hasMore }) =>
           leases === 0 ? (
@@ -86,7 +86,8 @@ export function WaitingCalls() {
                   <li key={`${entityId}\n${resource}\n${limit}\n${priority ?? ''}`}>
                     <EntityLink id={entityId} resource={resource} /> <span class="muted">{resource}</span>{' '}
                     <code>{priority === null ? limit : `${limit} (${priority})`}</code>{' '}
-                    <strong class="number">{formatCount(depth)}</strong>, the oldest for {formatDuration(oldestWaitMs)}
+                    <strong class="number">{formatCount(depth)}</strong>, the oldest for{' '}
+                    <span class="number">{formatDuration(oldestWaitMs)}</span>
                   </li>
                 ))}
               />

@@ -19,12 +19,12 @@ export function OverviewPage({ view }: { readonly view: SessionView }) {
       <Panel title="Now" scope="server">
         <Figures />
       </Panel>
+      <RefusedNow />
       <div class="grid narrow">
         <Pauses />
         {isAdmin ? <WaitingCalls /> : null}
         <Changes />
       </div>
-      <RefusedNow />
       <Panel title="Decisions a second" scope="server">
         <DecisionChart />
       </Panel>
@@ -44,7 +44,7 @@ function Figures() {
   const nowMs = Date.now();
   const { durations, outage, missed } = activity;
   const [granted, denied, degraded] = [activity.granted, activity.denied, activity.degraded].map((ring) =>
-    activity.rate(ring, nowMs, RATE_SECONDS),
+    hears.value ? activity.rate(ring, nowMs, RATE_SECONDS) : null,
   );
   const note = !hears.value ? 'not connected' : `mean of ${RATE_SECONDS} s`;
   return (

@@ -58,7 +58,11 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
           {({ groups, hasMore }) => {
             const all = groups.flatMap(({ usage }) => usage);
             if (all.length === 0)
-              return <Empty>There is no usage in these windows. It is recorded for rates, not for slots.</Empty>;
+              return (
+                <Panel title="Usage">
+                  <Empty>There is no usage in these windows. It is recorded for rates, not for slots.</Empty>
+                </Panel>
+              );
             return (
               <>
                 <div class="toolbar">

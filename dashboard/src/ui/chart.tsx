@@ -137,7 +137,13 @@ interface Size {
 
 function optionsOf(size: Size, colours: Colours, source: Source): Plot.Options {
   const font = '11px system-ui, sans-serif';
-  const axis = { stroke: colours.muted, font, grid: { stroke: colours.line, width: 1 }, ticks: { show: false } };
+  const axis = {
+    stroke: colours.muted,
+    font,
+    grid: { stroke: colours.line, width: 1 },
+    ticks: { show: false },
+    incrs: WHOLE,
+  };
   const { kind, series } = source.drawn?.current ?? { kind: 'lines', series: [] };
   const isBars = kind === 'bars';
   return {
@@ -156,7 +162,7 @@ function optionsOf(size: Size, colours: Colours, source: Source): Plot.Options {
         ...axis,
         space: 90,
         size: 28,
-        ...(isBars ? { incrs: WHOLE, grid: { show: false } } : {}),
+        ...(isBars ? { grid: { show: false } } : {}),
         values: (_, values) => values.map((value) => source.drawn?.current.xText(value) ?? ''),
       },
       { ...axis, size: 44, values: (_, values) => values.map(formatShort) },
@@ -166,6 +172,8 @@ function optionsOf(size: Size, colours: Colours, source: Source): Plot.Options {
       ...series.map((one, at) => ({
         stroke: colours[one.colour],
         width: isBars ? 0 : 1.5,
+        // Not by its colour alone.
+        dash: one.colour === 'bad' ? [4, 2] : [],
         points: { show: false },
         ...(isBars ? { fill: colours[one.colour], ...barsOf(at, series.length) } : {}),
       })),
@@ -173,7 +181,8 @@ function optionsOf(size: Size, colours: Colours, source: Source): Plot.Options {
   };
 }
 
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 500];
+/** 1, 2, 5, 10 and so on: counts have no fractions. */
+const WHOLE = Array.from({ length: 40 }, (_, at) => Number(`${'125'[at % 3]}e${Math.floor(at / 3)}`));
 
 /** Bars of two series are beside each other. */
 function barsOf(at: number, count: number): Pick<Plot.Series, 'paths'> {

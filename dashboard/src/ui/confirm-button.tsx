@@ -14,7 +14,7 @@ export function ConfirmButton({ label, question, about, onConfirm }: ConfirmButt
   return (
     <button
       type="button"
-      class={isAsked ? 'small danger' : 'small'}
+      class={isAsked ? 'danger' : ''}
       aria-label={`${isAsked ? question : label}: ${about}`}
       onBlur={() => setIsAsked(false)}
       onClick={() => {

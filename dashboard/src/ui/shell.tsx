@@ -53,7 +53,7 @@ function Access({ view }: { readonly view: SessionView }) {
         <>
           <span
             class="muted"
-            title={view.entityPrefix === null ? 'Token' : `Token for entities that begin with ${view.entityPrefix}`}
+            title={view.entityPrefix === null ? undefined : `For entities that begin with ${view.entityPrefix}`}
           >
             {view.token} ({view.role})
           </span>

@@ -10,9 +10,12 @@ const FOLDER = isDark ? '.tmp/dark' : 'docs/dashboard';
 const WIDTHS = [360, 1440] as const;
 /** The upper part of the overview, for the README, where a wider picture would be too small to read. */
 const README_SIZE = { width: 960, height: 660 } as const;
+const END_OF_FIRST_ROW = `Math.round(document.querySelector('.grid').getBoundingClientRect().bottom)`;
 const WARM_UP_MS = 12_000;
 const SETTLE_MS = 1_200;
 const HOUR_MS = 3_600_000;
+/** The server refuses a longer wait. */
+const LONGEST_WAIT_MS = 60_000;
 const EARLIER_HOURS = 11;
 /** Longer pages are cut: the rest repeats rows. */
 const TALLEST = 2_600;
@@ -53,11 +56,9 @@ async function takeScreenshots(): Promise<void> {
       entityId: 'acme/agent',
       resource: 'gpt-4',
       consume: { rpm: 1, slots: 1 },
-      wait: { timeoutMs: 300_000 },
+      wait: { timeoutMs: LONGEST_WAIT_MS },
     };
-    void fetch(`${url}/v1/acquire`, { method: 'POST', body: JSON.stringify(body), signal: left.signal }).catch(
-      () => {},
-    );
+    void keepWaiting(`${url}/v1/acquire`, body, left.signal);
   }
   await spendEarlier(served);
   const traffic = startTraffic(url);
@@ -104,11 +105,21 @@ async function takeScreenshots(): Promise<void> {
     }
     await overview.setViewportSize(README_SIZE);
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    await overview.screenshot({ path: `${FOLDER}/overview-960.png` });
+    // It ends below the row of the pauses, so that no panel is cut.
+    const height = Number(await overview.evaluate(END_OF_FIRST_ROW)) + 8;
+    const clip = { x: 0, y: 0, width: README_SIZE.width, height };
+    await overview.screenshot({ path: `${FOLDER}/overview-960.png`, fullPage: true, clip });
   } finally {
     left.abort();
     await browser.close();
     await traffic.stop();
+  }
+}
+
+/** Waits again when a wait has ended, until the signal. */
+async function keepWaiting(url: string, body: object, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await fetch(url, { method: 'POST', body: JSON.stringify(body), signal }).catch(() => {});
   }
 }
 
