@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createDynamoDBBackend } from '../src/backends/dynamodb/dynamodb.js';
 import { Limit, memory, RateLimiter } from '../src/index.js';
 import { OPERATIONS } from '../src/server/operations/index.js';
-import { parse } from '../src/server/parse.js';
+import { parse } from '../src/server/request/parse.js';
 import { serve } from '../src/server/serve.js';
 import { TABLE } from './dynamodb-peers.js';
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
 import { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
 import { Limit } from '../core/limit.js';
-import type { AccessEntry } from './access-log.js';
-import { parseTokens } from './access-token.js';
+import type { AccessEntry } from './answer/access-log.js';
+import { parseTokens } from './access/access-token.js';
 
 const KEY = { entityId: 'user-1', resource: 'gpt-4' };
 

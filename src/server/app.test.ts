@@ -6,8 +6,8 @@ import { Limit } from '../core/limit.js';
 import type { LimiterEvent } from '../limiter/events/limiter-event.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { outage } from '../testing/outage.js';
-import type { AccessEntry } from './access-log.js';
-import { EventHub } from './event-hub.js';
+import type { AccessEntry } from './answer/access-log.js';
+import { EventHub } from './live/event-hub.js';
 import { createServer } from './server.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };

@@ -5,22 +5,30 @@ import { isHeadgateError } from '../core/errors.js';
 import type { HeaderFormat } from '../integrations/http/headers.js';
 import { isPromise } from '../limiter/outage/guard.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
-import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
-import { noteCaller } from './access-log.js';
-import { allowedMethods } from './allowed-methods.js';
-import type { EventHub } from './event-hub.js';
-import { FallbackLeases } from './fallback-leases.js';
-import type { LimitsFileParser } from './limits-file-parser.js';
+import { Refusal, refuseOtherEntity, refuseOverrides } from './access/access.js';
+import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access/access-token.js';
+import { noteCaller } from './answer/access-log.js';
+import { allowedMethods } from './request/allowed-methods.js';
+import type { EventHub } from './live/event-hub.js';
+import { FallbackLeases } from './answer/fallback-leases.js';
+import type { LimitsFileParser } from './request/limits-file-parser.js';
 import type { Answer, Asked, Input, Operation } from './operation.js';
-import type { OpenCalls } from './open-calls.js';
-import { parse } from './parse.js';
-import { cut, endingProblem, errorProblem, isOperators, type Problem, serverProblem, withoutStore } from './problem.js';
-import { parseJson, readText, TooLarge } from './read-body.js';
-import { type Caller, CallerLimiters } from './caller-limiters.js';
-import { respond } from './respond.js';
-import { setGiveBack } from './undelivered.js';
-import type { WaitingCalls } from './waiting-calls.js';
+import type { OpenCalls } from './live/open-calls.js';
+import { parse } from './request/parse.js';
+import {
+  cut,
+  endingProblem,
+  errorProblem,
+  isOperators,
+  type Problem,
+  serverProblem,
+  withoutStore,
+} from './answer/problem.js';
+import { parseJson, readText, TooLarge } from './request/read-body.js';
+import { type Caller, CallerLimiters } from './access/caller-limiters.js';
+import { respond } from './answer/respond.js';
+import { setGiveBack } from './answer/undelivered.js';
+import type { WaitingCalls } from './live/waiting-calls.js';
 
 export interface AppOptions {
   /** Left out or empty: every request is allowed. `serve` then listens on the loopback interface only. */

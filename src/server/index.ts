@@ -1,10 +1,10 @@
-export { type AccessToken, createSecret, hashSecret, parseTokens, type Role } from './access-token.js';
-export type { AccessEntry } from './access-log.js';
-export { DASHBOARD_PATH, type DashboardFile, type DashboardFiles, readDashboard } from './dashboard-files.js';
-export { EventHub, type ServerEvent } from './event-hub.js';
+export { type AccessToken, createSecret, hashSecret, parseTokens, type Role } from './access/access-token.js';
+export type { AccessEntry } from './answer/access-log.js';
+export { DASHBOARD_PATH, type DashboardFile, type DashboardFiles, readDashboard } from './pages/dashboard-files.js';
+export { EventHub, type ServerEvent } from './live/event-hub.js';
 export { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
 export type { HeaderFormat } from '../integrations/http/headers.js';
-export type { LimitsFileParser, ParsedLimitsFile } from './limits-file-parser.js';
-export type { WaitingBounds } from './waiting-calls.js';
+export type { LimitsFileParser, ParsedLimitsFile } from './request/limits-file-parser.js';
+export type { WaitingBounds } from './live/waiting-calls.js';
 export { createServer, type Server, type ServerOptions } from './server.js';
 export { DEFAULT_PORT, type RunningServer, serve, type ServeOptions } from './serve.js';

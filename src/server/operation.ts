@@ -2,14 +2,14 @@ import type { GenericSchema, InferOutput } from 'valibot';
 import type { Awaitable } from '../backend.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
-import type { AccessToken, Role } from './access-token.js';
-import type { EventHub } from './event-hub.js';
-import type { FallbackLeases } from './fallback-leases.js';
-import type { LimitsFileParser } from './limits-file-parser.js';
-import type { OpenCalls } from './open-calls.js';
-import type { Problem } from './problem.js';
-import type { GiveBack } from './undelivered.js';
-import type { WaitingCalls } from './waiting-calls.js';
+import type { AccessToken, Role } from './access/access-token.js';
+import type { EventHub } from './live/event-hub.js';
+import type { FallbackLeases } from './answer/fallback-leases.js';
+import type { LimitsFileParser } from './request/limits-file-parser.js';
+import type { OpenCalls } from './live/open-calls.js';
+import type { Problem } from './answer/problem.js';
+import type { GiveBack } from './answer/undelivered.js';
+import type { WaitingCalls } from './live/waiting-calls.js';
 
 /** What a handler gets besides its input. */
 export interface Asked {

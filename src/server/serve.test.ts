@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
 import { Limit } from '../core/limit.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
-import type { AccessEntry } from './access-log.js';
+import type { AccessEntry } from './answer/access-log.js';
 import { type RunningServer, serve, type ServeOptions } from './serve.js';
 
 const running: { readonly server: RunningServer; readonly limiter: RateLimiter }[] = [];

@@ -5,12 +5,12 @@ import { isHeadgateError, ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { warnOfError } from '../limiter/warn-of-error.js';
 import { PendingCalls } from '../core/pending-calls.js';
-import { logAnswer } from './access-log.js';
-import { isLoopback, refuseOtherHosts } from './local-requests.js';
-import { requestListener } from './request-listener.js';
+import { logAnswer } from './answer/access-log.js';
+import { isLoopback, refuseOtherHosts } from './access/local-requests.js';
+import { requestListener } from './request/request-listener.js';
 import { createServer, type ServerOptions } from './server.js';
-import { type GiveBack, giveBackOf } from './undelivered.js';
-import { confirmDelivery, watchDelivery } from './watch-delivery.js';
+import { type GiveBack, giveBackOf } from './answer/undelivered.js';
+import { confirmDelivery, watchDelivery } from './answer/watch-delivery.js';
 
 /** Options of `serve`. */
 export interface ServeOptions extends ServerOptions {

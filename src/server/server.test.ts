@@ -4,7 +4,7 @@ import { memory } from '../backends/embedded/memory.js';
 import { Limit } from '../core/limit.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { outage } from '../testing/outage.js';
-import { EventHub } from './event-hub.js';
+import { EventHub } from './live/event-hub.js';
 import { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
 import { createServer } from './server.js';
 

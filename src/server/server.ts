@@ -3,20 +3,20 @@ import { warnOfError } from '../limiter/warn-of-error.js';
 import { HEADER_FORMATS, type HeaderFormat } from '../integrations/http/headers.js';
 import { checkOneOf } from '../limiter/options.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { type AccessToken, checkTokens } from './access-token.js';
-import { type AccessEntry, logAnswer } from './access-log.js';
+import { type AccessToken, checkTokens } from './access/access-token.js';
+import { type AccessEntry, logAnswer } from './answer/access-log.js';
 import { App } from './app.js';
-import type { DashboardFiles } from './dashboard-files.js';
-import { addDashboard } from './dashboard-routes.js';
-import { renderDocs } from './docs-page.js';
-import { EventHub } from './event-hub.js';
+import type { DashboardFiles } from './pages/dashboard-files.js';
+import { addDashboard } from './pages/dashboard-routes.js';
+import { renderDocs } from './pages/docs-page.js';
+import { EventHub } from './live/event-hub.js';
 import { buildOpenApi } from './openapi.js';
-import { type LimitsFileParser, parseJsonFile } from './limits-file-parser.js';
-import { countEventStreams } from './open-calls.js';
+import { type LimitsFileParser, parseJsonFile } from './request/limits-file-parser.js';
+import { countEventStreams } from './live/open-calls.js';
 import { OPERATIONS } from './operations/index.js';
-import { refuseOtherOrigins } from './local-requests.js';
-import { respond } from './respond.js';
-import { type WaitingBounds, WaitingCalls } from './waiting-calls.js';
+import { refuseOtherOrigins } from './access/local-requests.js';
+import { respond } from './answer/respond.js';
+import { type WaitingBounds, WaitingCalls } from './live/waiting-calls.js';
 
 /** Options of `createServer`. */
 export interface ServerOptions extends WaitingBounds {

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { startEngine } from '../../src/testing/dynamodb/index.js';
-import { hashSecret, parseTokens } from '../../src/server/access-token.js';
+import { hashSecret, parseTokens } from '../../src/server/access/access-token.js';
 import { startServe } from '../support/server/serve-process.js';
 
 const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));

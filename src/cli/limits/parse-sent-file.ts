@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js';
-import type { ParsedLimitsFile } from '../../server/limits-file-parser.js';
+import type { ParsedLimitsFile } from '../../server/request/limits-file-parser.js';
 
 /** The server answers nothing else while it parses YAML: about half a second for this size. */
 const MAX_YAML_BYTES = 256 * 1024;

@@ -13,7 +13,7 @@ import {
   parseLimits,
   resource,
   viewLimit,
-} from '../schemas.js';
+} from '../request/schemas.js';
 
 const policy = v.picklist(['block', 'allow', 'local']);
 

@@ -4,8 +4,8 @@ import { memory } from '../../backends/embedded/memory.js';
 import { Limit } from '../../core/limit.js';
 import { RateLimiter } from '../../limiter/rate-limiter.js';
 import { outage } from '../../testing/outage.js';
-import type { AccessToken } from '../access-token.js';
-import { EventHub } from '../event-hub.js';
+import type { AccessToken } from '../access/access-token.js';
+import { EventHub } from '../live/event-hub.js';
 import { createServer } from '../server.js';
 
 const every = credentialOf({ role: 'admin', namespace: '*' });

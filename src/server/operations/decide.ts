@@ -5,13 +5,13 @@ import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
 import { isPromise } from '../../limiter/outage/guard.js';
 import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
-import { shownDenial, shownStatus } from '../hidden-reasons.js';
+import { shownDenial, shownStatus } from '../access/hidden-reasons.js';
 import { type Answer, type Asked, operation } from '../operation.js';
-import { partitionKey } from '../partition-key.js';
-import { denialProblem } from '../problem.js';
-import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../schemas.js';
-import { untilEnding } from '../until-ending.js';
-import { leaseView, pauseView, statusView, viewLease, viewStatus } from '../views.js';
+import { partitionKey } from '../answer/partition-key.js';
+import { denialProblem } from '../answer/problem.js';
+import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../request/schemas.js';
+import { untilEnding } from '../live/until-ending.js';
+import { leaseView, pauseView, statusView, viewLease, viewStatus } from '../answer/views.js';
 
 const MAX_BATCH = 100;
 

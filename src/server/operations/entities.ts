@@ -2,9 +2,9 @@ import * as v from 'valibot';
 import { EntityNotFound } from '../../core/errors.js';
 import type { Entity } from '../../limiter/api/entities-api.js';
 import { operation } from '../operation.js';
-import { entityId, entityName, page, pageOf, pageOptions, present } from '../schemas.js';
-import { storedPauseView, viewStoredPause } from '../views.js';
-import { strictRecord } from '../strict-record.js';
+import { entityId, entityName, page, pageOf, pageOptions, present } from '../request/schemas.js';
+import { storedPauseView, viewStoredPause } from '../answer/views.js';
+import { strictRecord } from '../request/strict-record.js';
 
 const metadata = strictRecord(v.string(), v.unknown());
 

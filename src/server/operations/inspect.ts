@@ -4,8 +4,18 @@ import type { AuditEvent } from '../../limiter/api/audit-api.js';
 import type { BucketView } from '../../limiter/api/buckets-api.js';
 import type { Usage, UsageRange } from '../../limiter/api/usage-api.js';
 import { operation } from '../operation.js';
-import { entityId, finite, instant, limitView, page, pageOf, pageOptions, resource, viewLimit } from '../schemas.js';
-import { storedPauseView, viewStoredPause } from '../views.js';
+import {
+  entityId,
+  finite,
+  instant,
+  limitView,
+  page,
+  pageOf,
+  pageOptions,
+  resource,
+  viewLimit,
+} from '../request/schemas.js';
+import { storedPauseView, viewStoredPause } from '../answer/views.js';
 
 const bucketView = v.object({
   entityId: v.string(),

@@ -2,11 +2,11 @@ import * as v from 'valibot';
 import { EntityNotFound } from '../../core/errors.js';
 import type { LeaseView } from '../../limiter/api/leases-api.js';
 import type { Lease } from '../../limiter/lease/lease.js';
-import { FallbackLeases } from '../fallback-leases.js';
+import { FallbackLeases } from '../answer/fallback-leases.js';
 import { type Asked, operation } from '../operation.js';
-import { refuseOtherEntity } from '../access.js';
-import { amounts, deltas, entityId, instant, page, pageOf, pageOptions, resource } from '../schemas.js';
-import { type LeaseBody, leaseView, viewWithToken } from '../views.js';
+import { refuseOtherEntity } from '../access/access.js';
+import { amounts, deltas, entityId, instant, page, pageOf, pageOptions, resource } from '../request/schemas.js';
+import { type LeaseBody, leaseView, viewWithToken } from '../answer/views.js';
 
 /** With 32 slot limits of the longest names at 8 levels a token has about 58,000 characters. */
 const token = v.pipe(v.string(), v.maxLength(60_000), v.description('The token of the lease.'));

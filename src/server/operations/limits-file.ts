@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { ValidationError } from '../../core/errors.js';
 import type { ManifestData } from '../../core/manifest/manifest.js';
 import type { ManifestPlan } from '../../limiter/manifest/manifest-types.js';
-import type { LimitsFileParser } from '../limits-file-parser.js';
+import type { LimitsFileParser } from '../request/limits-file-parser.js';
 import { operation } from '../operation.js';
 
 const manifest = v.pipe(

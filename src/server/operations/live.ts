@@ -1,11 +1,11 @@
 import * as v from 'valibot';
-import { Refusal } from '../access.js';
-import { type AccessToken, coversEntity, coversNamespace, EVERY_NAMESPACE } from '../access-token.js';
-import type { ServerEvent } from '../event-hub.js';
-import { shownEvent } from '../hidden-reasons.js';
+import { Refusal } from '../access/access.js';
+import { type AccessToken, coversEntity, coversNamespace, EVERY_NAMESPACE } from '../access/access-token.js';
+import type { ServerEvent } from '../live/event-hub.js';
+import { shownEvent } from '../access/hidden-reasons.js';
 import { operation } from '../operation.js';
-import { serverProblem } from '../problem.js';
-import { namespaceName, pageOf } from '../schemas.js';
+import { serverProblem } from '../answer/problem.js';
+import { namespaceName, pageOf } from '../request/schemas.js';
 
 const LONGEST_MS = 30_000;
 

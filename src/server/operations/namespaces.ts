@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { NamespaceNotFound } from '../../core/errors.js';
 import type { Namespace } from '../../limiter/api/namespaces-api.js';
 import { operation } from '../operation.js';
-import { namespaceName, page, pageOf, pageOptions } from '../schemas.js';
+import { namespaceName, page, pageOf, pageOptions } from '../request/schemas.js';
 
 const namespaceView = v.object({
   id: v.string(),

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { EVERY_NAMESPACE } from '../access-token.js';
+import { EVERY_NAMESPACE } from '../access/access-token.js';
 import { operation } from '../operation.js';
 
 export const sessionOperations = [

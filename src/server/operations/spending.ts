@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import type { ChargeRequest } from '../../limiter/charge/charge.js';
 import { operation } from '../operation.js';
-import { amounts, entityId, instant, present, resource } from '../schemas.js';
-import { pauseView, viewPausedBy } from '../views.js';
+import { amounts, entityId, instant, present, resource } from '../request/schemas.js';
+import { pauseView, viewPausedBy } from '../answer/views.js';
 
 const charge = v.strictObject({
   entityId,

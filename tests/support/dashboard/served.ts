@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { createTable, dynamodb } from '../../../src/backends/dynamodb/index.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
-import type { AccessToken } from '../../../src/server/access-token.js';
+import type { AccessToken } from '../../../src/server/access/access-token.js';
 import { type FaultProxy, startEngine, startFaultProxy } from '../../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../../src/testing/fake-clock.js';
 

@@ -1,7 +1,7 @@
 import type { Backend } from '../../../src/backend.js';
 import { Limit } from '../../../src/core/limit.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
-import { type AccessToken, createSecret, hashSecret } from '../../../src/server/access-token.js';
+import { type AccessToken, createSecret, hashSecret } from '../../../src/server/access/access-token.js';
 import type { ServerOptions } from '../../../src/server/server.js';
 import { createServer } from '../../../src/server/server.js';
 

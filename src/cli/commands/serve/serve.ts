@@ -5,7 +5,7 @@ import { Limit } from '../../../core/limit.js';
 import { reasonOf } from '../../../core/reason-of.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { HeaderFormat } from '../../../integrations/http/headers.js';
-import type { AccessEntry } from '../../../server/access-log.js';
+import type { AccessEntry } from '../../../server/answer/access-log.js';
 import type { RunningServer, ServeOptions } from '../../../server/serve.js';
 import { parseDuration, parsePort, parseWhole } from '../../arguments/parse.js';
 import { parseSentFile } from '../../limits/parse-sent-file.js';
@@ -214,8 +214,8 @@ async function aborted(signal: AbortSignal): Promise<void> {
 
 async function tokensOf({ tokens }: ServeFlags, env: Readonly<Record<string, string | undefined>>) {
   const [{ parseTokens }, { readTokenFile }] = await Promise.all([
-    import('../../../server/access-token.js'),
-    import('../../../server/token-file.js'),
+    import('../../../server/access/access-token.js'),
+    import('../../../server/access/token-file.js'),
   ]);
   if (tokens !== undefined) return atLeastOne(await readTokenFile(tokens), tokens);
   const listed = env['HEADGATE_TOKENS'];

@@ -74,7 +74,7 @@ export const define: Definition = (token, context) => {
 };
 
 async function create(args: readonly string[], flags: CreateFlags): Promise<Result<CreatedTokenShape>> {
-  const { addToken } = await import('../../../server/token-file.js');
+  const { addToken } = await import('../../../server/access/token-file.js');
   const [name = ''] = args;
   const { role, file, namespace = 'default', entityPrefix, ownLimits = false } = flags;
   const prefix = entityPrefix === undefined ? {} : { entityPrefix };
@@ -101,7 +101,7 @@ function noteOnPrefix(prefix: string): readonly string[] {
 }
 
 async function list(_args: readonly string[], { file }: FileFlag): Promise<Result<TokensShape>> {
-  const { readTokenFile } = await import('../../../server/token-file.js');
+  const { readTokenFile } = await import('../../../server/access/token-file.js');
   const stored = await readTokenFile(file);
   const tokens = stored.map(({ name, role, namespace, entityPrefix = null, ownLimits = false }) => ({
     name,
@@ -130,7 +130,7 @@ async function list(_args: readonly string[], { file }: FileFlag): Promise<Resul
 }
 
 async function revoke(args: readonly string[], { file }: FileFlag): Promise<Result<RevokedTokenShape>> {
-  const { removeToken } = await import('../../../server/token-file.js');
+  const { removeToken } = await import('../../../server/access/token-file.js');
   const [name = ''] = args;
   await removeToken(file, name);
   return { data: { file, revoked: name }, text: () => `removed ${name} from ${file}` };

@@ -1,5 +1,5 @@
 import { type AccessToken, coversEntity, mayOverride } from './access-token.js';
-import { type Problem, serverProblem } from './problem.js';
+import { type Problem, serverProblem } from '../answer/problem.js';
 
 /** Ends a request with an answer that is not an error of the library. */
 export class Refusal extends Error {

@@ -1,4 +1,4 @@
-import type { LimiterEvent } from '../limiter/events/limiter-event.js';
+import type { LimiterEvent } from '../../limiter/events/limiter-event.js';
 
 /** Something that happened, as the event stream shows it: a type and plain data. */
 export interface ServerEvent {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type Credential, credentialOf, SECRET } from '../../tests/support/server/request-server.js';
-import { Limit } from '../core/limit.js';
-import { RateLimiter } from '../limiter/rate-limiter.js';
-import { EventHub } from './event-hub.js';
-import { createServer } from './server.js';
+import { type Credential, credentialOf, SECRET } from '../../../tests/support/server/request-server.js';
+import { Limit } from '../../core/limit.js';
+import { RateLimiter } from '../../limiter/rate-limiter.js';
+import { EventHub } from '../live/event-hub.js';
+import { createServer } from '../server.js';
 
 const REASON = 'the invoice of umbrella corp is unpaid';
 const ASK = { entityId: 'acme/user-1', resource: 'gpt-4', consume: { rpm: 1 } };

@@ -1,10 +1,10 @@
 import * as v from 'valibot';
-import type { Awaitable } from '../backend.js';
-import type { LimitStatus } from '../core/bucket/decide.js';
-import type { PausedBy, PauseView } from '../core/pause.js';
-import type { Lease } from '../limiter/lease/lease.js';
+import type { Awaitable } from '../../backend.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { PausedBy, PauseView } from '../../core/pause.js';
+import type { Lease } from '../../limiter/lease/lease.js';
 import type { FallbackLeases } from './fallback-leases.js';
-import { finite, limitView, viewLimit } from './schemas.js';
+import { finite, limitView, viewLimit } from '../request/schemas.js';
 
 /** A pause that applies to an entity, or to its bucket of one resource. */
 export const pauseView = v.object({

@@ -1,7 +1,7 @@
-import { checkWhole } from '../core/limit.js';
-import { Refusal } from './access.js';
-import type { AccessToken } from './access-token.js';
-import { serverProblem } from './problem.js';
+import { checkWhole } from '../../core/limit.js';
+import { Refusal } from '../access/access.js';
+import type { AccessToken } from '../access/access-token.js';
+import { serverProblem } from '../answer/problem.js';
 
 interface Bounds {
   readonly most: number;

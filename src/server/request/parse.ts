@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ValidationError } from '../core/errors.js';
+import { ValidationError } from '../../core/errors.js';
 
 /** The value as the schema returns it. Throws with one sentence about the first problem. */
 export function parse(part: string, schema: v.GenericSchema, value: unknown): unknown {

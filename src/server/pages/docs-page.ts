@@ -1,4 +1,4 @@
-import type { Operation } from './operation.js';
+import type { Operation } from '../operation.js';
 
 /** A page that lists every operation, without scripts. The OpenAPI document has the details. */
 export function renderDocs(operations: readonly Operation[], version: string): string {

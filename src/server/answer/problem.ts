@@ -1,7 +1,7 @@
-import { type ErrorCode, errorTraits } from '../core/error-codes.js';
-import { type HeadgateError, isHeadgateError, type LimitsNotConfigured, ValidationError } from '../core/errors.js';
-import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
-import type { Denied } from '../limiter/acquire/decision.js';
+import { type ErrorCode, errorTraits } from '../../core/error-codes.js';
+import { type HeadgateError, isHeadgateError, type LimitsNotConfigured, ValidationError } from '../../core/errors.js';
+import { RateLimitExceeded } from '../../core/rate-limit-exceeded.js';
+import type { Denied } from '../../limiter/acquire/decision.js';
 import { viewPausedBy, viewStatus } from './views.js';
 
 /** The codes of refusals that only a server makes. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { requestServer } from '../../tests/support/server/request-server.js';
+import { requestServer } from '../../../tests/support/server/request-server.js';
 import { readDashboard } from './dashboard-files.js';
 
 let folder: string;

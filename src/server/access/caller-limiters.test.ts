@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Limit } from '../core/limit.js';
-import { RateLimiter } from '../limiter/rate-limiter.js';
+import { Limit } from '../../core/limit.js';
+import { RateLimiter } from '../../limiter/rate-limiter.js';
 import { type Caller, CallerLimiters } from './caller-limiters.js';
 
 let first: RateLimiter;

@@ -1,5 +1,5 @@
-import type { Awaitable } from '../backend.js';
-import type { RateLimiter } from '../limiter/rate-limiter.js';
+import type { Awaitable } from '../../backend.js';
+import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import type { AccessToken } from './access-token.js';
 
 /** Who asks, in which namespace. */

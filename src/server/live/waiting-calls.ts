@@ -1,6 +1,6 @@
-import { ValidationError } from '../core/errors.js';
-import { checkWhole } from '../core/limit.js';
-import type { AccessToken } from './access-token.js';
+import { ValidationError } from '../../core/errors.js';
+import { checkWhole } from '../../core/limit.js';
+import type { AccessToken } from '../access/access-token.js';
 import { OpenCalls } from './open-calls.js';
 
 /** How many calls of a server may wait for their limits, and for how long. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Credential, credentialOf, requestServer } from '../../tests/support/server/request-server.js';
-import type { ServerOptions } from './server.js';
+import { type Credential, credentialOf, requestServer } from '../../../tests/support/server/request-server.js';
+import type { ServerOptions } from '../server.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } };
 

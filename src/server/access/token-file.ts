@@ -1,5 +1,5 @@
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
-import { InfrastructureError, ValidationError } from '../core/errors.js';
+import { InfrastructureError, ValidationError } from '../../core/errors.js';
 import { type AccessToken, createSecret, hashSecret, parseTokens } from './access-token.js';
 
 /** The tokens of a file. Throws if the file does not exist. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
+import { credentialOf, requestServer } from '../../../tests/support/server/request-server.js';
 import type { AccessToken } from './access-token.js';
-import { OPERATIONS } from './operations/index.js';
+import { OPERATIONS } from '../operations/index.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 

@@ -1,7 +1,7 @@
-import type { LimitStatus } from '../core/bucket/decide.js';
-import type { PausedBy } from '../core/pause.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { PausedBy } from '../../core/pause.js';
 import { type AccessToken, coversEntity } from './access-token.js';
-import type { ServerEvent } from './event-hub.js';
+import type { ServerEvent } from '../live/event-hub.js';
 
 /** Instead of the reason of a pause. */
 const HIDDEN = '(hidden: the token does not cover the paused entity)';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
+import { credentialOf, requestServer } from '../../../tests/support/server/request-server.js';
 import { EventHub } from './event-hub.js';
 
 describe('event streams of a server', () => {

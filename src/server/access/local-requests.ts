@@ -1,5 +1,5 @@
-import { serverProblem } from './problem.js';
-import { respond } from './respond.js';
+import { serverProblem } from '../answer/problem.js';
+import { respond } from '../answer/respond.js';
 
 /**
  * The refusal of a request that a web page of another site makes to a server without tokens; null: the request is allowed.

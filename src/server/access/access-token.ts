@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { ValidationError } from '../core/errors.js';
-import { checkNamespace } from '../core/identifiers.js';
-import { checkKnownFields } from '../core/known-fields.js';
+import { ValidationError } from '../../core/errors.js';
+import { checkNamespace } from '../../core/identifiers.js';
+import { checkKnownFields } from '../../core/known-fields.js';
 
 /** `app`: asks and settles. `admin`: also reads and changes limits, entities and leases. */
 export type Role = 'app' | 'admin';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { LeaseTokenInvalid } from '../core/errors.js';
-import type { LeasesApi } from '../limiter/api/leases-api.js';
-import type { Lease } from '../limiter/lease/lease.js';
+import { LeaseTokenInvalid } from '../../core/errors.js';
+import type { LeasesApi } from '../../limiter/api/leases-api.js';
+import type { Lease } from '../../limiter/lease/lease.js';
 
 /** What an answer says of a lease, and whom it belongs to. */
 export interface FallbackLease {

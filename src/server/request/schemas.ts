@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { Limit } from '../core/limit.js';
-import { ValidationError } from '../core/errors.js';
-import { MAX_ENTITY_NAME } from '../core/identifiers.js';
-import { MAX_AMOUNT } from '../core/units.js';
+import { Limit } from '../../core/limit.js';
+import { ValidationError } from '../../core/errors.js';
+import { MAX_ENTITY_NAME } from '../../core/identifiers.js';
+import { MAX_AMOUNT } from '../../core/units.js';
 import { strictRecord } from './strict-record.js';
 
 /** Whole numbers as the library accepts them. */

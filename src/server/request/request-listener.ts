@@ -1,9 +1,9 @@
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ValidationError } from '../core/errors.js';
-import { type AccessEntry, logRefused } from './access-log.js';
-import { cut, errorProblem } from './problem.js';
-import { respond } from './respond.js';
+import { ValidationError } from '../../core/errors.js';
+import { type AccessEntry, logRefused } from '../answer/access-log.js';
+import { cut, errorProblem } from '../answer/problem.js';
+import { respond } from '../answer/respond.js';
 
 export interface ListenerOptions {
   /** The host of requests that name none. */

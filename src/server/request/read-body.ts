@@ -1,4 +1,4 @@
-import { ValidationError } from '../core/errors.js';
+import { ValidationError } from '../../core/errors.js';
 
 /** The body has more bytes than the route accepts. */
 export class TooLarge extends Error {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Limit } from '../core/limit.js';
-import { requestServer } from '../../tests/support/server/request-server.js';
+import { Limit } from '../../core/limit.js';
+import { requestServer } from '../../../tests/support/server/request-server.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 
