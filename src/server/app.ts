@@ -2,7 +2,7 @@ import { Hono } from 'hono';
 import type { Context as HonoContext, HonoRequest } from 'hono';
 import { setMaxListeners } from 'node:events';
 import { isHeadgateError } from '../core/errors.js';
-import type { HeaderFormat } from '../integrations/http/headers.js';
+import type { HeaderFormat } from '../integrations/http/admission/headers.js';
 import { isPromise } from '../limiter/outage/guard.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access/access.js';

@@ -3,7 +3,7 @@ export type { AccessEntry } from './answer/access-log.js';
 export { DASHBOARD_PATH, type DashboardFile, type DashboardFiles, readDashboard } from './pages/dashboard-files.js';
 export { EventHub, type ServerEvent } from './live/event-hub.js';
 export { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
-export type { HeaderFormat } from '../integrations/http/headers.js';
+export type { HeaderFormat } from '../integrations/http/admission/headers.js';
 export type { LimitsFileParser, ParsedLimitsFile } from './request/limits-file-parser.js';
 export type { WaitingBounds } from './live/waiting-calls.js';
 export { createServer, type Server, type ServerOptions } from './server.js';

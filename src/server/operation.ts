@@ -1,7 +1,7 @@
 import type { GenericSchema, InferOutput } from 'valibot';
 import type { Awaitable } from '../backend.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
+import type { HeaderFormat, HeaderLine } from '../integrations/http/admission/headers.js';
 import type { AccessToken, Role } from './access/access-token.js';
 import type { EventHub } from './live/event-hub.js';
 import type { FallbackLeases } from './answer/fallback-leases.js';

@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js';
 import { warnOfError } from '../limiter/warn-of-error.js';
-import { HEADER_FORMATS, type HeaderFormat } from '../integrations/http/headers.js';
+import { HEADER_FORMATS, type HeaderFormat } from '../integrations/http/admission/headers.js';
 import { checkOneOf } from '../limiter/options.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { type AccessToken, checkTokens } from './access/access-token.js';

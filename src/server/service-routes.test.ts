@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
 import { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
-import type { HeaderFormat } from '../integrations/http/headers.js';
+import type { HeaderFormat } from '../integrations/http/admission/headers.js';
 
 const SERVICE = ['/metrics', '/docs', '/openapi.json'] as const;
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
-import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { disconnectSignal, isOver, passOn, watchEnd, writeFields, writeRefusal } from './node-response.js';
+import { admit, checkHttpOptions, type HttpLimitOptions } from './admission/admission.js';
+import { disconnectSignal, isOver, passOn, watchEnd, writeFields, writeRefusal } from './presence/node-response.js';
 
-export { ipKey, type IpKeyOptions } from './ip-key.js';
-export type { HttpLimiter, HttpLimitOptions } from './admission.js';
+export { ipKey, type IpKeyOptions } from './admission/ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission/admission.js';
 
 /** What the middleware needs of a request of express 4 or 5. `ip` follows the setting `trust proxy` of the app. */
 export interface ExpressRequest extends IncomingMessage {

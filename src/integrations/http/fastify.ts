@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
-import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { disconnectSignal, passOn, watchEnd } from './node-response.js';
-import { addFields } from './response-fields.js';
-import { unlessGone } from './unless-gone.js';
+import { admit, checkHttpOptions, type HttpLimitOptions } from './admission/admission.js';
+import { disconnectSignal, passOn, watchEnd } from './presence/node-response.js';
+import { addFields } from './admission/response-fields.js';
+import { unlessGone } from './presence/unless-gone.js';
 
-export { ipKey, type IpKeyOptions } from './ip-key.js';
-export type { HttpLimiter, HttpLimitOptions } from './admission.js';
+export { ipKey, type IpKeyOptions } from './admission/ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission/admission.js';
 
 /** What the plugin needs of a request of fastify 5. `ip` follows the option `trustProxy` of the server. */
 export interface FastifyRequestLike {

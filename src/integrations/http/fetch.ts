@@ -1,8 +1,8 @@
-import { type FetchLimitOptions, limitHandler } from './limit-handler.js';
+import { type FetchLimitOptions, limitHandler } from './admission/limit-handler.js';
 
-export { ipKey, type IpKeyOptions } from './ip-key.js';
-export type { HttpLimiter, HttpLimitOptions } from './admission.js';
-export type { FetchLimitOptions } from './limit-handler.js';
+export { ipKey, type IpKeyOptions } from './admission/ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission/admission.js';
+export type { FetchLimitOptions } from './admission/limit-handler.js';
 
 /** Limits a handler that takes a `Request` and returns a `Response`: of Deno, Bun, workers, and routes of Next.js. */
 export function withRateLimit<Q extends Request, A extends readonly unknown[]>(

@@ -1,14 +1,14 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Denied } from '../../limiter/acquire/decision.js';
-import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { checkTrustedProxies, forwardedAddress } from './client-address.js';
-import { leftSignal } from './left-signal.js';
-import { answered, refusalOf, unanswered } from './limit-handler.js';
-import { unlessGone } from './unless-gone.js';
-import { whilePresent } from './while-present.js';
+import { admit, checkHttpOptions, type HttpLimitOptions } from './admission/admission.js';
+import { checkTrustedProxies, forwardedAddress } from './admission/client-address.js';
+import { leftSignal } from './presence/left-signal.js';
+import { answered, refusalOf, unanswered } from './admission/limit-handler.js';
+import { unlessGone } from './presence/unless-gone.js';
+import { whilePresent } from './presence/while-present.js';
 
-export { ipKey, type IpKeyOptions } from './ip-key.js';
-export type { HttpLimiter, HttpLimitOptions } from './admission.js';
+export { ipKey, type IpKeyOptions } from './admission/ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission/admission.js';
 
 export interface HonoLimitOptions extends HttpLimitOptions<Context> {
   /**

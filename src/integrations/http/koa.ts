@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Denied } from '../../limiter/acquire/decision.js';
-import { type Admitted, admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { disconnectSignal, passOn, watchEnd, writeFields } from './node-response.js';
-import { addFields, nameIn } from './response-fields.js';
-import { unlessGone } from './unless-gone.js';
+import { type Admitted, admit, checkHttpOptions, type HttpLimitOptions } from './admission/admission.js';
+import { disconnectSignal, passOn, watchEnd, writeFields } from './presence/node-response.js';
+import { addFields, nameIn } from './admission/response-fields.js';
+import { unlessGone } from './presence/unless-gone.js';
 
-export { ipKey, type IpKeyOptions } from './ip-key.js';
-export type { HttpLimiter, HttpLimitOptions } from './admission.js';
+export { ipKey, type IpKeyOptions } from './admission/ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission/admission.js';
 
 /** What the middleware needs of a context of koa 3. `ip` follows the setting `proxy` of the app. */
 export interface KoaContext {

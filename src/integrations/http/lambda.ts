@@ -1,10 +1,10 @@
 import type { Denied } from '../../limiter/acquire/decision.js';
-import { type Admission, admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
-import { checkTrustedProxies, forwardedAddress } from './client-address.js';
-import { addFields, nameIn } from './response-fields.js';
+import { type Admission, admit, checkHttpOptions, type HttpLimitOptions } from './admission/admission.js';
+import { checkTrustedProxies, forwardedAddress } from './admission/client-address.js';
+import { addFields, nameIn } from './admission/response-fields.js';
 
-export { ipKey, type IpKeyOptions } from './ip-key.js';
-export type { HttpLimiter, HttpLimitOptions } from './admission.js';
+export { ipKey, type IpKeyOptions } from './admission/ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission/admission.js';
 
 /** What the wrapper needs of an event: of API Gateway, REST (version 1) or HTTP (version 2), or of a function URL. */
 export interface LambdaHttpEvent {

@@ -1,4 +1,4 @@
-import { type FetchLimitOptions, limitHandler } from './limit-handler.js';
+import { type FetchLimitOptions, limitHandler } from './admission/limit-handler.js';
 
 export { type FetchLimitOptions as NextLimitOptions, type HttpLimiter, ipKey, type IpKeyOptions } from './fetch.js';
 

@@ -4,7 +4,7 @@ import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
 import { isPromise } from '../../limiter/outage/guard.js';
-import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
+import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/admission/headers.js';
 import { shownDenial, shownStatus } from '../access/hidden-reasons.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../answer/partition-key.js';

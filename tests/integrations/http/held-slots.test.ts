@@ -4,7 +4,7 @@ import Koa from 'koa';
 import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Limit, memory, RateLimiter } from '../../../src/index.js';
-import { admit } from '../../../src/integrations/http/admission.js';
+import { admit } from '../../../src/integrations/http/admission/admission.js';
 import { withRateLimit } from '../../../src/integrations/http/fetch.js';
 import { rateLimit as forExpress } from '../../../src/integrations/http/express.js';
 import { rateLimit as forHono } from '../../../src/integrations/http/hono.js';

@@ -16,7 +16,7 @@ import {
   fastifyRateLimitStore,
   NestThrottlerStorage,
 } from '../../../src/integrations/http/stores/index.js';
-import { ipKey } from '../../../src/integrations/http/ip-key.js';
+import { ipKey } from '../../../src/integrations/http/admission/ip-key.js';
 import { fakeClock, type FakeClock, outage } from '../../../src/testing/index.js';
 import { type AppServer, serveApp } from '../../support/http/app-server.js';
 

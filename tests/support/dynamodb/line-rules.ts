@@ -3,7 +3,7 @@ import type { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-
 import { adjust } from '../../../src/backends/dynamodb/acquire/change-level.js';
 import { consume } from '../../../src/backends/dynamodb/acquire/consume.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { pauseShards } from '../../../src/backends/dynamodb/stores/pause-shards.js';
+import { pauseShards } from '../../../src/backends/dynamodb/stores/buckets/pause-shards.js';
 import { deadlineIn } from '../../../src/machine-time.js';
 import type { Holder } from '../../../src/core/bucket/decide.js';
 import { changesBy } from '../../../src/core/bucket/holder-rules.js';

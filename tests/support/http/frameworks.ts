@@ -11,7 +11,7 @@ import * as forExpress from '../../../src/integrations/http/express.js';
 import * as forFastify from '../../../src/integrations/http/fastify.js';
 import * as forFetch from '../../../src/integrations/http/fetch.js';
 import * as forHono from '../../../src/integrations/http/hono.js';
-import type { HttpLimitOptions } from '../../../src/integrations/http/admission.js';
+import type { HttpLimitOptions } from '../../../src/integrations/http/admission/admission.js';
 import * as forLambda from '../../../src/integrations/http/lambda.js';
 import * as forKoa from '../../../src/integrations/http/koa.js';
 import { type AppServer, serveApp } from './app-server.js';

@@ -4,7 +4,7 @@ import { InfrastructureError, isHeadgateError, ValidationError } from '../../../
 import { Limit } from '../../../core/limit.js';
 import { reasonOf } from '../../../core/reason-of.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import type { HeaderFormat } from '../../../integrations/http/headers.js';
+import type { HeaderFormat } from '../../../integrations/http/admission/headers.js';
 import type { AccessEntry } from '../../../server/answer/access-log.js';
 import type { RunningServer, ServeOptions } from '../../../server/serve.js';
 import { parseDuration, parsePort, parseWhole } from '../../arguments/parse.js';

@@ -1,6 +1,6 @@
 import { isHeadgateError } from '../../../core/errors.js';
 import type { RateLimitExceeded } from '../../../core/rate-limit-exceeded.js';
-import { rateLimitHeaders } from '../../http/headers.js';
+import { rateLimitHeaders } from '../../http/admission/headers.js';
 import type { LlmApi } from '../request/llm-call.js';
 
 /** By its code, because the limiter may come from another copy of the package. */

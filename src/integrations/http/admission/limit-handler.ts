@@ -1,11 +1,11 @@
-import type { Denied } from '../../limiter/acquire/decision.js';
+import type { Denied } from '../../../limiter/acquire/decision.js';
 import { type Admission, type Admitted, admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
 import { checkTrustedProxies, forwardedAddress } from './client-address.js';
-import { endWithBody } from './end-with-body.js';
-import { leftSignal } from './left-signal.js';
+import { endWithBody } from '../presence/end-with-body.js';
+import { leftSignal } from '../presence/left-signal.js';
 import { addFields } from './response-fields.js';
-import { unlessGone } from './unless-gone.js';
-import { whilePresent } from './while-present.js';
+import { unlessGone } from '../presence/unless-gone.js';
+import { whilePresent } from '../presence/while-present.js';
 
 export interface FetchLimitOptions<Q extends Request = Request> extends HttpLimitOptions<Q> {
   /**

@@ -1,4 +1,4 @@
-import type { Admitted } from './admission.js';
+import type { Admitted } from '../admission/admission.js';
 
 /** Runs a handler. The lease ends when the client leaves, because the handler may never answer. */
 export async function whilePresent<T>(signal: AbortSignal, admission: Admitted, handle: () => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LimitStatus } from '../../core/bucket/decide.js';
-import { Limit } from '../../core/limit.js';
+import type { LimitStatus } from '../../../core/bucket/decide.js';
+import { Limit } from '../../../core/limit.js';
 import { type DecidedLimits, HEADER_FORMATS, rateLimitHeaders } from './headers.js';
 
 const RPM = Limit.perMinute('rpm', 100);

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Admission, Admitted } from './admission.js';
+import type { Admission, Admitted } from '../admission/admission.js';
 import { whenConnectionCloses } from './connection-end.js';
-import { addFields } from './response-fields.js';
+import { addFields } from '../admission/response-fields.js';
 
 /** Calls a function when a response is over, or at once if it is. */
 export type WhenOver = (then: () => void) => void;

@@ -1,5 +1,5 @@
-import { whenDropped } from '../when-dropped.js';
-import type { Admitted } from './admission.js';
+import { whenDropped } from '../../when-dropped.js';
+import type { Admitted } from '../admission/admission.js';
 
 /**
  * The answer, whose lease ends with its body: when it has been read, fails or is cancelled, when the client leaves, or when

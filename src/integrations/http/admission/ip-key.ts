@@ -1,4 +1,4 @@
-import { ValidationError } from '../../core/errors.js';
+import { ValidationError } from '../../../core/errors.js';
 
 /** Options of `ipKey`. */
 export interface IpKeyOptions {

@@ -1,4 +1,4 @@
-import { ValidationError } from '../../core/errors.js';
+import { ValidationError } from '../../../core/errors.js';
 
 /**
  * The address that the outermost trusted proxy has seen, from `X-Forwarded-For`. Each proxy appends the address of its

@@ -1,15 +1,15 @@
-import type { BucketToPause } from '../../../backend.js';
-import { BackendUnavailable } from '../../../core/errors.js';
-import { isForever, type Pause } from '../../../core/pause.js';
-import type { EpochMs } from '../../../core/units.js';
-import type { Executor, WriteAnswer } from '../bucket/executor.js';
-import { newBucketImage } from '../bucket/new-bucket.js';
-import { expirySec } from '../bucket/shard-write.js';
-import { buildCreate } from '../bucket/writes/create.js';
-import { createWriteId } from '../bucket/writes/record-write.js';
-import { buildPause } from '../bucket/writes/write-pause.js';
-import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
-import type { ShardImage } from '../table/items.js';
+import type { BucketToPause } from '../../../../backend.js';
+import { BackendUnavailable } from '../../../../core/errors.js';
+import { isForever, type Pause } from '../../../../core/pause.js';
+import type { EpochMs } from '../../../../core/units.js';
+import type { Executor, WriteAnswer } from '../../bucket/executor.js';
+import { newBucketImage } from '../../bucket/new-bucket.js';
+import { expirySec } from '../../bucket/shard-write.js';
+import { buildCreate } from '../../bucket/writes/create.js';
+import { createWriteId } from '../../bucket/writes/record-write.js';
+import { buildPause } from '../../bucket/writes/write-pause.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../../machine-time.js';
+import type { ShardImage } from '../../table/items.js';
 
 interface Pausing {
   readonly executor: Executor;

@@ -1,11 +1,11 @@
-import type { LimitStatus } from '../../core/bucket/decide.js';
-import { isHeadgateError, ValidationError } from '../../core/errors.js';
-import { checkKnownFields } from '../../core/known-fields.js';
-import type { Limit } from '../../core/limit.js';
-import { RateLimitExceeded } from '../../core/rate-limit-exceeded.js';
-import type { Denied } from '../../limiter/acquire/decision.js';
-import type { AcquireRequest, Amounts } from '../../limiter/acquire/request.js';
-import { extendWhileOpen, type HttpLease } from './extend-while-open.js';
+import type { LimitStatus } from '../../../core/bucket/decide.js';
+import { isHeadgateError, ValidationError } from '../../../core/errors.js';
+import { checkKnownFields } from '../../../core/known-fields.js';
+import type { Limit } from '../../../core/limit.js';
+import { RateLimitExceeded } from '../../../core/rate-limit-exceeded.js';
+import type { Denied } from '../../../limiter/acquire/decision.js';
+import type { AcquireRequest, Amounts } from '../../../limiter/acquire/request.js';
+import { extendWhileOpen, type HttpLease } from '../presence/extend-while-open.js';
 import { HEADER_FORMATS, type HeaderFormat, type HeaderLine, rateLimitHeaders } from './headers.js';
 import { ipKeyOf } from './ip-key.js';
 

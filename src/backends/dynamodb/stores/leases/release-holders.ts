@@ -1,13 +1,13 @@
-import { expiryOf } from '../../../core/bucket/give-back.js';
-import { countOpen, isClosed } from '../../../core/bucket/portable.js';
-import { BackendUnavailable } from '../../../core/errors.js';
-import type { EpochMs } from '../../../core/units.js';
-import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../machine-time.js';
-import type { Executor } from '../bucket/executor.js';
-import { LimitSums, MAX_HOLDERS } from '../bucket/group/group-draft.js';
-import { buildShardWrite, removeHolder, type ShardWrite } from '../bucket/shard-write.js';
-import { createWriteId } from '../bucket/writes/record-write.js';
-import type { ShardImage } from '../table/items.js';
+import { expiryOf } from '../../../../core/bucket/give-back.js';
+import { countOpen, isClosed } from '../../../../core/bucket/portable.js';
+import { BackendUnavailable } from '../../../../core/errors.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { backOffMs, type Deadline, sleep, timeLeftMs } from '../../../../machine-time.js';
+import type { Executor } from '../../bucket/executor.js';
+import { LimitSums, MAX_HOLDERS } from '../../bucket/group/group-draft.js';
+import { buildShardWrite, removeHolder, type ShardWrite } from '../../bucket/shard-write.js';
+import { createWriteId } from '../../bucket/writes/record-write.js';
+import type { ShardImage } from '../../table/items.js';
 
 /**
  * Ends leases of a shard, `MAX_HOLDERS` with each write, until at most `most` are open. Their slots return, and the

@@ -1,20 +1,20 @@
-import type { Call, LeaseLevel, LeaseRecord, LeaseStore, Page, PageRequest } from '../../../backend.js';
-import type { Holder } from '../../../core/bucket/decide.js';
-import { joinHolders } from '../../../core/bucket/portable-parts.js';
-import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../core/identifiers.js';
-import { buildTwoPartCursor, pageOf, parseTwoPartCursor } from '../../../core/paging.js';
-import type { BucketCache } from '../acquire/bucket-shards.js';
-import { readLocation } from '../bucket/grant-location.js';
-import { type Deadline, deadlineIn } from '../../../machine-time.js';
-import type { Table } from '../client/requests.js';
-import { readKey } from '../table/attributes.js';
-import type { ShardImage } from '../table/items.js';
-import { buildShardKey, index, parseShardKey } from '../table/keys.js';
-import { readBuckets } from '../table/read-buckets.js';
-import type { NamespaceGate } from '../schema/namespace-gate.js';
+import type { Call, LeaseLevel, LeaseRecord, LeaseStore, Page, PageRequest } from '../../../../backend.js';
+import type { Holder } from '../../../../core/bucket/decide.js';
+import { joinHolders } from '../../../../core/bucket/portable-parts.js';
+import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../../core/identifiers.js';
+import { buildTwoPartCursor, pageOf, parseTwoPartCursor } from '../../../../core/paging.js';
+import type { BucketCache } from '../../acquire/bucket-shards.js';
+import { readLocation } from '../../bucket/grant-location.js';
+import { type Deadline, deadlineIn } from '../../../../machine-time.js';
+import type { Table } from '../../client/requests.js';
+import { readKey } from '../../table/attributes.js';
+import type { ShardImage } from '../../table/items.js';
+import { buildShardKey, index, parseShardKey } from '../../table/keys.js';
+import { readBuckets } from '../../table/read-buckets.js';
+import type { NamespaceGate } from '../../schema/namespace-gate.js';
 import { createLeaseRelease } from './lease-release.js';
 import { type BucketOfLease, leasesOf, plainHolder } from './leases-of-bucket.js';
-import { behind, readRows, type RowRange } from './rows.js';
+import { behind, readRows, type RowRange } from '../rows.js';
 
 const EXPECTED_ROWS = 1_000;
 /** Buckets that a list reads at once: the limit of one BatchGetItem. */

@@ -1,7 +1,7 @@
-import { gainsTokens } from '../../core/bucket/bucket.js';
-import type { LimitStatus } from '../../core/bucket/decide.js';
-import type { Limit } from '../../core/limit.js';
-import { hasBalance, holdsSlots } from '../../core/limit-kind.js';
+import { gainsTokens } from '../../../core/bucket/bucket.js';
+import type { LimitStatus } from '../../../core/bucket/decide.js';
+import type { Limit } from '../../../core/limit.js';
+import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
 
 /**
  * `draft-10`: `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10. `draft-6`: the older triple

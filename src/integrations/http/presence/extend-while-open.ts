@@ -1,4 +1,4 @@
-import { isHeadgateError } from '../../core/errors.js';
+import { isHeadgateError } from '../../../core/errors.js';
 
 /** What the middleware needs of a lease: of the library or of `headgate/client`. */
 export interface HttpLease {

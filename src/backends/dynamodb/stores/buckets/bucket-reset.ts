@@ -1,20 +1,20 @@
-import type { BucketStore } from '../../../backend.js';
-import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
-import { countOpen } from '../../../core/bucket/portable.js';
-import { add, type Int } from '../../../core/int.js';
-import { hasBalance } from '../../../core/limit-kind.js';
-import type { EpochMs } from '../../../core/units.js';
-import type { BucketCache } from '../acquire/bucket-shards.js';
-import { deadlineIn } from '../../../machine-time.js';
-import { buildReset } from '../bucket/writes/write-reset.js';
-import { createWriteId } from '../bucket/writes/record-write.js';
-import { renderAction } from '../expressions/dynamodb-executor.js';
-import type { ShardImage } from '../table/items.js';
-import { readBuckets } from '../table/read-buckets.js';
-import type { Table } from '../client/requests.js';
-import { writeChange } from './change.js';
-import { releaseHolders } from './release-holders.js';
-import type { NamespaceGate } from '../schema/namespace-gate.js';
+import type { BucketStore } from '../../../../backend.js';
+import { credit, effectiveTokens } from '../../../../core/bucket/bucket.js';
+import { countOpen } from '../../../../core/bucket/portable.js';
+import { add, type Int } from '../../../../core/int.js';
+import { hasBalance } from '../../../../core/limit-kind.js';
+import type { EpochMs } from '../../../../core/units.js';
+import type { BucketCache } from '../../acquire/bucket-shards.js';
+import { deadlineIn } from '../../../../machine-time.js';
+import { buildReset } from '../../bucket/writes/write-reset.js';
+import { createWriteId } from '../../bucket/writes/record-write.js';
+import { renderAction } from '../../expressions/dynamodb-executor.js';
+import type { ShardImage } from '../../table/items.js';
+import { readBuckets } from '../../table/read-buckets.js';
+import type { Table } from '../../client/requests.js';
+import { writeChange } from '../change.js';
+import { releaseHolders } from '../leases/release-holders.js';
+import type { NamespaceGate } from '../../schema/namespace-gate.js';
 
 /** The holders that the reset of one shard removes: one expression has at most 4 KB. */
 const MAX_REMOVED = 400;

@@ -1,24 +1,24 @@
-import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../backend.js';
-import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
-import { heldSlots } from '../../../core/bucket/held-slots.js';
-import { countOpen } from '../../../core/bucket/portable.js';
-import { add, type Int } from '../../../core/int.js';
-import { isConsumed } from '../../../core/limit-kind.js';
-import type { EpochMs } from '../../../core/units.js';
-import { laterPause } from '../../../core/pause.js';
-import { readItems } from '../client/batches.js';
-import { readKey } from '../table/attributes.js';
-import { requireOwn } from '../table/foreign-record.js';
-import { type Deadline, deadlineIn } from '../../../machine-time.js';
-import { type Account, decodePauseAttributes, type ShardImage } from '../table/items.js';
-import { buildConfigKey, index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
-import { latestPause } from '../bucket/shard-pauses.js';
-import { asReclaimed } from '../bucket/across-shards.js';
-import { readBuckets } from '../table/read-buckets.js';
-import type { Table } from '../client/requests.js';
-import type { Item } from '../client/transport.js';
-import type { NamespaceGate } from '../schema/namespace-gate.js';
-import { pageOfRecords, readRows, type RowRange } from './rows.js';
+import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../../backend.js';
+import { credit, effectiveTokens } from '../../../../core/bucket/bucket.js';
+import { heldSlots } from '../../../../core/bucket/held-slots.js';
+import { countOpen } from '../../../../core/bucket/portable.js';
+import { add, type Int } from '../../../../core/int.js';
+import { isConsumed } from '../../../../core/limit-kind.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { laterPause } from '../../../../core/pause.js';
+import { readItems } from '../../client/batches.js';
+import { readKey } from '../../table/attributes.js';
+import { requireOwn } from '../../table/foreign-record.js';
+import { type Deadline, deadlineIn } from '../../../../machine-time.js';
+import { type Account, decodePauseAttributes, type ShardImage } from '../../table/items.js';
+import { buildConfigKey, index, parseShardKey, type ShardKey, SUFFIXES } from '../../table/keys.js';
+import { latestPause } from '../../bucket/shard-pauses.js';
+import { asReclaimed } from '../../bucket/across-shards.js';
+import { readBuckets } from '../../table/read-buckets.js';
+import type { Table } from '../../client/requests.js';
+import type { Item } from '../../client/transport.js';
+import type { NamespaceGate } from '../../schema/namespace-gate.js';
+import { pageOfRecords, readRows, type RowRange } from '../rows.js';
 
 /** Buckets for administrators: the sum of all shards. */
 export function createBucketStore(

@@ -1,19 +1,19 @@
-import type { AdminCall, LeaseLevel, LeaseStore, LevelChange } from '../../../backend.js';
-import { isClosed } from '../../../core/bucket/portable.js';
-import { describeRelease } from '../../../core/bucket/released-lease.js';
-import { type BucketCache, tuningOf } from '../acquire/bucket-shards.js';
-import type { ChangeEntry } from '../bucket/group/entries.js';
-import { type GroupPlan, planGroup } from '../bucket/group/plan-group.js';
-import { createWriteId } from '../bucket/writes/record-write.js';
-import { buildShardWrite } from '../bucket/shard-write.js';
-import { type Deadline, deadlineIn } from '../../../machine-time.js';
-import type { Table } from '../client/requests.js';
-import { renderAction } from '../expressions/dynamodb-executor.js';
-import type { NamespaceGate } from '../schema/namespace-gate.js';
-import type { ShardImage } from '../table/items.js';
-import { readBuckets } from '../table/read-buckets.js';
-import type { Action } from './actions.js';
-import { type PlannedChange, writeChange } from './change.js';
+import type { AdminCall, LeaseLevel, LeaseStore, LevelChange } from '../../../../backend.js';
+import { isClosed } from '../../../../core/bucket/portable.js';
+import { describeRelease } from '../../../../core/bucket/released-lease.js';
+import { type BucketCache, tuningOf } from '../../acquire/bucket-shards.js';
+import type { ChangeEntry } from '../../bucket/group/entries.js';
+import { type GroupPlan, planGroup } from '../../bucket/group/plan-group.js';
+import { createWriteId } from '../../bucket/writes/record-write.js';
+import { buildShardWrite } from '../../bucket/shard-write.js';
+import { type Deadline, deadlineIn } from '../../../../machine-time.js';
+import type { Table } from '../../client/requests.js';
+import { renderAction } from '../../expressions/dynamodb-executor.js';
+import type { NamespaceGate } from '../../schema/namespace-gate.js';
+import type { ShardImage } from '../../table/items.js';
+import { readBuckets } from '../../table/read-buckets.js';
+import type { Action } from '../actions.js';
+import { type PlannedChange, writeChange } from '../change.js';
 import { leasesOf } from './leases-of-bucket.js';
 
 interface Releasing {

@@ -1,8 +1,8 @@
-import type { LeaseRecord } from '../../../backend.js';
-import type { Holder } from '../../../core/bucket/decide.js';
-import { joinHolders } from '../../../core/bucket/portable-parts.js';
-import { isClosed } from '../../../core/bucket/portable.js';
-import type { ShardImage } from '../table/items.js';
+import type { LeaseRecord } from '../../../../backend.js';
+import type { Holder } from '../../../../core/bucket/decide.js';
+import { joinHolders } from '../../../../core/bucket/portable-parts.js';
+import { isClosed } from '../../../../core/bucket/portable.js';
+import type { ShardImage } from '../../table/items.js';
 
 export type BucketOfLease = Pick<LeaseRecord, 'entityId' | 'resource'>;
 
