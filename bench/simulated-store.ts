@@ -3,7 +3,7 @@ import type { Creation, RecordWrite, Update } from '../src/backends/dynamodb/buc
 import type { ShardImage } from '../src/backends/dynamodb/table/items.js';
 import { buildShardKey } from '../src/backends/dynamodb/table/keys.js';
 import { BackendUnavailable } from '../src/core/errors.js';
-import { FlatRecord } from '../tests/support/dynamodb/flat-record.js';
+import { FlatRecord } from '../tests/support/dynamodb/shard/flat-record.js';
 import type { VirtualTime } from './virtual-time.js';
 
 /** One way takes half of 5 ms, give or take 20 %. */

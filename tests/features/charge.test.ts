@@ -13,7 +13,7 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
 import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
-import { shapeOf, splitInto, splitShard, spreading, sumOf } from '../support/dynamodb/shards.js';
+import { shapeOf, splitInto, splitShard, spreading, sumOf } from '../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
 import { ChargeModel, rateOf } from '../support/features/charge-model.js';
 

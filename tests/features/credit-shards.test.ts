@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import { splitInto, spreading } from '../support/dynamodb/shards.js';
+import { splitInto, spreading } from '../support/dynamodb/shard/shards.js';
 import { ENGINE, startWorld } from '../support/dynamodb/world.js';
 
 const USER = { entityId: 'user-1', resource: 'gpt-4' } as const;

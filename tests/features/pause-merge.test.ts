@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
-import { mergeShards, shapeOf, splitInto, spreading } from '../support/dynamodb/shards.js';
+import { mergeShards, shapeOf, splitInto, spreading } from '../support/dynamodb/shard/shards.js';
 import { ENGINE, startWorld } from '../support/dynamodb/world.js';
 
 const USER = { entityId: 'user-1', resource: 'gpt-4' } as const;

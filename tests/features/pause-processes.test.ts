@@ -5,7 +5,7 @@ import { VERSION_KEY } from '../../src/backends/dynamodb/table/keys.js';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
-import { shapeOf, splitInto, splitShard, spreading } from '../support/dynamodb/shards.js';
+import { shapeOf, splitInto, splitShard, spreading } from '../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb/world.js';
 
 const PROCESSES = 8;

@@ -7,7 +7,7 @@ import { memory } from '../../src/backends/embedded/memory.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { cleanLargeFile } from '../support/clean-large-file.js';
-import { spreading } from '../support/dynamodb/shards.js';
+import { spreading } from '../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
 import { BUCKET, deleteExpired, type StoreName } from '../support/features/arenas.js';
 import { hasPath } from '../support/features/matrix.js';

@@ -4,7 +4,7 @@ import { Limit } from '../../src/core/limit.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
-import { splitInto } from '../support/dynamodb/shards.js';
+import { splitInto } from '../support/dynamodb/shard/shards.js';
 import { perform, PortableModel, type Step } from '../support/features/portable-model.js';
 import {
   type FeatureSpace,

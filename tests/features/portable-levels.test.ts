@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { splitInto } from '../support/dynamodb/shards.js';
+import { splitInto } from '../support/dynamodb/shard/shards.js';
 import { runs } from '../support/runs.js';
 import {
   askFor,

@@ -3,7 +3,7 @@ import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
-import { shapeOf, splitInto, spreading } from '../support/dynamodb/shards.js';
+import { shapeOf, splitInto, spreading } from '../support/dynamodb/shard/shards.js';
 import { DayBalances } from '../support/features/day-balances.js';
 import { hasPath } from '../support/features/matrix.js';
 import { PortableModel } from '../support/features/portable-model.js';

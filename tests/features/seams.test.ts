@@ -4,7 +4,7 @@ import { Limit } from '../../src/core/limit.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import { splitInto } from '../support/dynamodb/shards.js';
+import { splitInto } from '../support/dynamodb/shard/shards.js';
 import { type FeatureStore, STORES } from '../support/features/portable-stores.js';
 
 const USER = { entityId: 'user-1', resource: 'gpt-4' };

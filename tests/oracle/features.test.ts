@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { lineRules } from '../support/dynamodb/line-rules.js';
-import { inWholeTokens, limitOf } from '../support/dynamodb/oracle-limits.js';
-import { recordTable } from '../support/dynamodb/record-table.js';
-import { imageOf } from '../support/dynamodb/shard-images.js';
+import { lineRules } from '../support/dynamodb/work/line-rules.js';
+import { inWholeTokens, limitOf } from '../support/dynamodb/work/oracle-limits.js';
+import { recordTable } from '../support/dynamodb/shard/record-table.js';
+import { imageOf } from '../support/dynamodb/shard/shard-images.js';
 import { runs } from '../support/runs.js';
 import { runOracle } from './run-oracle.js';
 import { randomScenario, type ScenarioOptions } from './scenario.js';

@@ -5,7 +5,7 @@ import type { Lease } from '../../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import type { Random } from '../../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../../src/testing/fake-clock.js';
-import { reshard } from '../../support/dynamodb/reshard.js';
+import { reshard } from '../../support/dynamodb/shard/reshard.js';
 
 export const ENTITIES = ['user-1', 'user-2', 'team'] as const;
 export const RESOURCES = ['gpt-4', 'gpt-5'] as const;

@@ -12,7 +12,7 @@ import { rebuildUsage } from '../../../src/backends/dynamodb/stream/rebuild/rebu
 import { SplitAhead } from '../../../src/backends/dynamodb/stream/split-ahead.js';
 import type { StreamApi } from '../../../src/backends/dynamodb/stream/worker/stream-api.js';
 import { runWorker } from '../../../src/backends/dynamodb/stream/worker/worker.js';
-import { shapeOf, splitShard, spreading } from '../../support/dynamodb/shards.js';
+import { shapeOf, splitShard, spreading } from '../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../support/dynamodb/world.js';
 import { until } from '../../support/models/hand-time.js';
 import { batchTools, openStream, readRecords, workOff } from '../../support/stream/world.js';

@@ -5,7 +5,7 @@ import { Limit } from '../../../src/core/limit.js';
 import { NO_USAGE, windowStart } from '../../../src/core/usage/usage.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import type { RecordedRequest } from '../../../src/testing/dynamodb/index.js';
-import { shapeOf } from './shards.js';
+import { shapeOf } from './shard/shards.js';
 import type { DynamoWorld, Space } from './world.js';
 
 export const LIMITS = [Limit.perDay('rpd', 1_000), Limit.concurrent('slots', 40)];

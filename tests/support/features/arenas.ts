@@ -13,7 +13,7 @@ import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { deadlineIn } from '../../../src/machine-time.js';
 import { type FakeClock, fakeClock } from '../../../src/testing/fake-clock.js';
 import { cleanLargeFile } from '../clean-large-file.js';
-import { shapeOf, splitInto, spreading } from '../dynamodb/shards.js';
+import { shapeOf, splitInto, spreading } from '../dynamodb/shard/shards.js';
 import { type DynamoWorld, type Space, startWorld } from '../dynamodb/world.js';
 import { EagerAccount } from './eager-account.js';
 

@@ -5,7 +5,7 @@ import type { Lease } from '../../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { fault } from '../../../src/testing/dynamodb/index.js';
 import type { FakeClock } from '../../../src/testing/fake-clock.js';
-import { mergeShards, shapeOf, splitInto } from '../dynamodb/shards.js';
+import { mergeShards, shapeOf, splitInto } from '../dynamodb/shard/shards.js';
 import type { DynamoWorld, Space } from '../dynamodb/world.js';
 import { BUCKET, type StoreName } from './arenas.js';
 import type { Path } from './matrix.js';

@@ -3,7 +3,7 @@ import { sweep } from '../../../src/backends/dynamodb/reconciler/sweep.js';
 import { Limit } from '../../../src/core/limit.js';
 import type { Lease } from '../../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
-import { shapeOf, splitInto } from '../dynamodb/shards.js';
+import { shapeOf, splitInto } from '../dynamodb/shard/shards.js';
 import { deleteExpired } from './arenas.js';
 import type { DayBalances } from './day-balances.js';
 import type { Path } from './matrix.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard-engine.js';
+import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   amount,
   holderOf,
@@ -9,8 +9,8 @@ import {
   levelOf,
   NOW_MS,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { openBuckets, type Tap, tapped, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { openBuckets, type Tap, tapped, TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';

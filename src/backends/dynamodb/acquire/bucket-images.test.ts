@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { askEntry, imageOf, KEY, NOW_MS, NS } from '../../../../tests/support/dynamodb/shard-images.js';
-import { TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+import { askEntry, imageOf, KEY, NOW_MS, NS } from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import { Limit } from '../../../core/limit.js';
 import { deadlineIn } from '../../../machine-time.js';
 import type { Executor, WriteAnswer } from '../bucket/executor.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
-import { shardedStore, WRITE_FAULTS, type WriteFault } from '../../../../tests/support/dynamodb/sharded-store.js';
+import { NOW_MS } from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { shardedStore, WRITE_FAULTS, type WriteFault } from '../../../../tests/support/dynamodb/shard/sharded-store.js';
 import { type HandTime, stopTimers } from '../../../../tests/support/models/hand-time.js';
 import { runs, runsAll } from '../../../../tests/support/runs.js';
 import { Limit } from '../../../core/limit.js';

@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest';
-import { FlatRecord } from '../../../../tests/support/dynamodb/flat-record.js';
-import { imageOf, KEY, levelOf, NOW_MS, NS, withTokens } from '../../../../tests/support/dynamodb/shard-images.js';
-import { TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+import { FlatRecord } from '../../../../tests/support/dynamodb/shard/flat-record.js';
+import {
+  imageOf,
+  KEY,
+  levelOf,
+  NOW_MS,
+  NS,
+  withTokens,
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import type { ConsumeRequest } from '../../../backend.js';
 import type { AskedAmount } from '../../../core/bucket/decide.js';
 import { BackendUnavailable } from '../../../core/errors.js';

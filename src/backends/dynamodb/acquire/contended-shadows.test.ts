@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard-engine.js';
+import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   amount,
   holderOf,
@@ -8,8 +8,8 @@ import {
   levelOf,
   NOW_MS,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { openBuckets, tapped, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { openBuckets, tapped, TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { Limit } from '../../../core/limit.js';
 import { findEngine } from '../../../testing/dynamodb/index.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FlatRecord } from '../../../../tests/support/dynamodb/flat-record.js';
+import { FlatRecord } from '../../../../tests/support/dynamodb/shard/flat-record.js';
 import {
   amount,
   holderOf,
@@ -10,8 +10,8 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import type { Holder } from '../../../core/bucket/decide.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard-engine.js';
+import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   amount,
   askEntry,
@@ -11,7 +11,7 @@ import {
   NOW_MS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import {
   connectionBroken,
   losing,
@@ -19,7 +19,7 @@ import {
   type Process,
   type Tap,
   tapped,
-} from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import { findEngine } from '../../../testing/dynamodb/index.js';

@@ -6,7 +6,7 @@ import {
   type ShardEngine,
   startShardEngine,
   TABLE_NAME,
-} from '../../../../tests/support/dynamodb/shard-engine.js';
+} from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   amount,
   askEntry,
@@ -18,8 +18,8 @@ import {
   NOW_MS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { openProcess, type Process, tapped } from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { openProcess, type Process, tapped } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { imageOf, KEY, NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
+import { imageOf, KEY, NOW_MS } from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import type { Executor } from '../bucket/executor.js';
 import { PRESSURE } from '../bucket/pressure.js';
 import { Shard } from './shard.js';

@@ -5,7 +5,7 @@ import {
   type ShardEngine,
   startShardEngine,
   TABLE_NAME,
-} from '../../../../tests/support/dynamodb/shard-engine.js';
+} from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   amount,
   askEntry,
@@ -16,8 +16,8 @@ import {
   KEY,
   NOW_MS,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { openProcess, type Process, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { openProcess, type Process, TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import {

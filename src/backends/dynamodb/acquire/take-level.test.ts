@@ -7,8 +7,8 @@ import {
   KEY,
   NOW_MS,
   NS,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { TUNING } from '../../../../tests/support/dynamodb/shard/shard-lines.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import type { Executor, WriteAnswer } from '../bucket/executor.js';

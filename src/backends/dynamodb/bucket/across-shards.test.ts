@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { amount, imageOf, NOW_MS, withHolders, withTokens } from '../../../../tests/support/dynamodb/shard-images.js';
+import {
+  amount,
+  imageOf,
+  NOW_MS,
+  withHolders,
+  withTokens,
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { asReclaimed } from './across-shards.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
+import { groups, stalePairs } from '../../../../tests/support/dynamodb/group/random-groups.js';
 import {
   amount,
   askEntry,
@@ -10,8 +10,8 @@ import {
   NOW_MS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard/shard-truth.js';
 import { Limit } from '../../../core/limit.js';
 import { worthOf } from '../../../../tests/oracle/model.js';
 import { planGroup } from './group/plan-group.js';

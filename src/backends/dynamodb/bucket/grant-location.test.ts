@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { amount, changeEntry } from '../../../../tests/support/dynamodb/shard-images.js';
+import { amount, changeEntry } from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import type { LevelChange } from '../../../backend.js';
 import { amountOf } from '../../../core/bucket/decide.js';
 import { changesBy, deltasOf } from '../../../core/bucket/holder-rules.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
+import { NOW_MS } from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Pressure, PRESSURE } from './pressure.js';
 
 const HALF = (): number => 0.5;

@@ -11,7 +11,7 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Limit } from '../../../core/limit.js';
 import type { Entry } from './group/entries.js';
 import type { PlanContext } from './group/group-draft.js';

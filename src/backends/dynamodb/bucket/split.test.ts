@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
+import { stalePairs } from '../../../../tests/support/dynamodb/group/random-groups.js';
 import {
   amount,
   imageOf,
@@ -9,8 +9,8 @@ import {
   NOW_MS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { accountIn } from '../../../../tests/support/dynamodb/shard-truth.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
+import { accountIn } from '../../../../tests/support/dynamodb/shard/shard-truth.js';
 import { applyWrite, writeHolds } from '../../../core/bucket/bucket.js';
 import { heldSlots } from '../../../core/bucket/held-slots.js';
 import { sub } from '../../../core/int.js';

@@ -4,7 +4,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createServer as createSocketServer, type AddressInfo, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { stopTimers } from '../../../../tests/support/models/hand-time.js';
-import { clientOf } from '../../../../tests/support/dynamodb/shard-engine.js';
+import { clientOf } from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   AccessDenied,
   BackendUnavailable,

@@ -6,7 +6,7 @@ import {
   type ShardEngine,
   startShardEngine,
   TABLE_NAME,
-} from '../../../../tests/support/dynamodb/shard-engine.js';
+} from '../../../../tests/support/dynamodb/shard/shard-engine.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
 import { keyItem, type RecordKey } from '../table/keys.js';
 import { deadlineIn } from '../../../machine-time.js';

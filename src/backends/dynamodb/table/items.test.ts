@@ -12,7 +12,7 @@ import {
   NOW_MS,
   NS,
   withHolders,
-} from '../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../tests/support/dynamodb/shard/shard-images.js';
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { buildLeaseId, parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, toInt } from '../../../core/int.js';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../../../src/core/limit.js';
 import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { fault } from '../../../../src/testing/dynamodb/index.js';
-import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shards.js';
+import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 import { quickRandom } from '../../../support/dynamodb/quick-random.js';
 

@@ -8,9 +8,9 @@ import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
 import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../oracle/store.js';
-import { limitOf, nameOf } from '../../../support/dynamodb/oracle-limits.js';
-import type { ShardEngine } from '../../../support/dynamodb/shard-engine.js';
-import { imageOf } from '../../../support/dynamodb/shard-images.js';
+import { limitOf, nameOf } from '../../../support/dynamodb/work/oracle-limits.js';
+import type { ShardEngine } from '../../../support/dynamodb/shard/shard-engine.js';
+import { imageOf } from '../../../support/dynamodb/shard/shard-images.js';
 
 /** One item of the table as the oracle's store. Each write is a request of the real builders. */
 export async function itemStore(engine: ShardEngine, ns: string, initial: Image): Promise<ConditionalStore> {

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openBuckets } from '../../../support/dynamodb/shard-lines.js';
+import { openBuckets } from '../../../support/dynamodb/shard/shard-lines.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
 import { baseThatStays } from '../../../oracle/rules.js';
 import { type Findings, runOracle } from '../../../oracle/run-oracle.js';
 import { randomScenario, type Scenario, type ScenarioOptions } from '../../../oracle/scenario.js';
 import type { ConditionalStore, Image } from '../../../oracle/store.js';
 import { itemStore } from './oracle-world.js';
-import { lineRules } from '../../../support/dynamodb/line-rules.js';
-import { inWholeTokens, limitOf } from '../../../support/dynamodb/oracle-limits.js';
+import { lineRules } from '../../../support/dynamodb/work/line-rules.js';
+import { inWholeTokens, limitOf } from '../../../support/dynamodb/work/oracle-limits.js';
 import { runs } from '../../../support/runs.js';
-import { type ShardEngine, startShardEngine } from '../../../support/dynamodb/shard-engine.js';
-import { imageOf, KEY } from '../../../support/dynamodb/shard-images.js';
+import { type ShardEngine, startShardEngine } from '../../../support/dynamodb/shard/shard-engine.js';
+import { imageOf, KEY } from '../../../support/dynamodb/shard/shard-images.js';
 
 const installed = findEngine();
 const reason = installed.status === 'available' ? '' : ` (skipped: ${installed.reason})`;

@@ -3,7 +3,7 @@ import { deadlineIn } from '../../../../src/machine-time.js';
 import { buildShardKey, keyItem } from '../../../../src/backends/dynamodb/table/keys.js';
 import { send } from '../../../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../../../src/core/limit.js';
-import { splitInto, spreading } from '../../../support/dynamodb/shards.js';
+import { splitInto, spreading } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
 const PARENT = { entityId: 'team', resource: 'gpt-4' };

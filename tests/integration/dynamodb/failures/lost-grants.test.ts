@@ -4,7 +4,7 @@ import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import type { AcquireRequest } from '../../../../src/limiter/acquire/request.js';
 import { Random } from '../../../../src/testing/conformance/kit/random.js';
 import { type DynamoRequest, fault } from '../../../../src/testing/dynamodb/index.js';
-import { splitInto, spreading } from '../../../support/dynamodb/shards.js';
+import { splitInto, spreading } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
 const RESOURCE = 'gpt-4';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../../../src/core/limit.js';
-import { splitInto, splitShard, spreading, sumOf } from '../../../support/dynamodb/shards.js';
+import { splitInto, splitShard, spreading, sumOf } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/world.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../../../src/core/limit.js';
 import type { LimiterEvent } from '../../../../src/limiter/events/limiter-event.js';
-import { shapeOf } from '../../../support/dynamodb/shards.js';
+import { shapeOf } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/world.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };

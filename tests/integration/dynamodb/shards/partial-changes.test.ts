@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../../../src/core/limit.js';
 import type { Lease } from '../../../../src/limiter/lease/lease.js';
 import { fault } from '../../../../src/testing/dynamodb/index.js';
-import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shards.js';
+import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/world.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };

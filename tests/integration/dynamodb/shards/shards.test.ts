@@ -3,7 +3,7 @@ import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.j
 import { Limit } from '../../../../src/core/limit.js';
 import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { fault } from '../../../../src/testing/dynamodb/index.js';
-import { shapeOf, splitInto, splitShard, spreading, sumOf } from '../../../support/dynamodb/shards.js';
+import { shapeOf, splitInto, splitShard, spreading, sumOf } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };

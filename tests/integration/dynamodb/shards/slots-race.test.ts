@@ -4,7 +4,7 @@ import type { Lease } from '../../../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { sweep } from '../../../../src/backends/dynamodb/reconciler/sweep.js';
 import { Random } from '../../../../src/testing/conformance/kit/random.js';
-import { splitInto, splitShard, spreading } from '../../../support/dynamodb/shards.js';
+import { splitInto, splitShard, spreading } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };

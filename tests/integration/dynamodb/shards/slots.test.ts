@@ -4,7 +4,7 @@ import { Limit } from '../../../../src/core/limit.js';
 import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { sweep } from '../../../../src/backends/dynamodb/reconciler/sweep.js';
 import { fault } from '../../../../src/testing/dynamodb/index.js';
-import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shards.js';
+import { splitInto, spreading, sumOf } from '../../../support/dynamodb/shard/shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { drive, type Maintenance } from '../../../../../tests/support/dynamodb/drive-group.js';
+import { drive, type Maintenance } from '../../../../../tests/support/dynamodb/group/drive-group.js';
 import {
   expectLanding,
   expectMaintenance,
   expectToldIsStored,
-} from '../../../../../tests/support/dynamodb/landing-account.js';
+} from '../../../../../tests/support/dynamodb/group/landing-account.js';
 import {
   amount,
   askEntry,
@@ -15,8 +15,8 @@ import {
   levelOf,
   NOW_MS,
   withHolders,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
-import { type WideScenario, wideScenarios } from '../../../../../tests/support/dynamodb/wide-scenarios.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { type WideScenario, wideScenarios } from '../../../../../tests/support/dynamodb/group/wide-scenarios.js';
 import { runs, runsAll } from '../../../../../tests/support/runs.js';
 import { MAX_OPEN_LEASES } from '../../../../core/bucket/traces.js';
 import { compareVersions } from '../../../../core/config/config.js';

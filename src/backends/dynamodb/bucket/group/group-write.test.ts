@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FlatRecord } from '../../../../../tests/support/dynamodb/flat-record.js';
-import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
-import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-as-model.js';
+import { FlatRecord } from '../../../../../tests/support/dynamodb/shard/flat-record.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/group/random-groups.js';
+import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/group/same-as-model.js';
 import {
   amount,
   askEntry,
@@ -16,8 +16,8 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
-import { consumedBy, isError, isResult, leastTold } from '../../../../../tests/support/dynamodb/told-account.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { consumedBy, isError, isResult, leastTold } from '../../../../../tests/support/dynamodb/group/told-account.js';
 import { SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
 import { runs, runsAll } from '../../../../../tests/support/runs.js';
 import { amountOf } from '../../../../core/bucket/decide.js';
@@ -34,7 +34,7 @@ import {
   type Happening,
   happenings,
   type Told,
-} from '../../../../../tests/support/dynamodb/drive-group.js';
+} from '../../../../../tests/support/dynamodb/group/drive-group.js';
 
 const RUNS = { numRuns: runs(4_000) };
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, type StalePair, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
-import { KEY, NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
-import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import { groups, type StalePair, stalePairs } from '../../../../../tests/support/dynamodb/group/random-groups.js';
+import { KEY, NOW_MS } from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard/shard-truth.js';
 import type { AskedAmount, Verdict } from '../../../../core/bucket/decide.js';
 import { conclude } from '../../../../core/bucket/conclude.js';
 import { type Bucket, createBucket, move, negated, release } from '../../../embedded/bucket.js';

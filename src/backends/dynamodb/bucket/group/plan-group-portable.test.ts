@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { runs } from '../../../../../tests/support/runs.js';
-import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard/shard-truth.js';
 import {
   amount,
   holderOf,
@@ -9,7 +9,7 @@ import {
   levelOf,
   NOW_MS,
   withHolders,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import type { Holder } from '../../../../core/bucket/decide.js';
 import { operate, type PortableOperation } from '../../../../core/bucket/portable.js';
 import { Limit } from '../../../../core/limit.js';

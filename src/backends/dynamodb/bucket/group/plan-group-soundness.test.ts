@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/group/random-groups.js';
 import { runs, runsAll } from '../../../../../tests/support/runs.js';
 import { type Answer, SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
-import { NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
-import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-as-model.js';
-import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import { NOW_MS } from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/group/same-as-model.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard/shard-truth.js';
 import { exceedsCapacity, refuses } from '../../../../core/bucket/decide.js';
 import type { Entry, EntryResult } from './entries.js';
 import type { Trust } from './group-draft.js';

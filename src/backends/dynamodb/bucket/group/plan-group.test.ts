@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/group/random-groups.js';
 import {
   amount,
   askEntry,
@@ -12,7 +12,7 @@ import {
   VERSION,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import { refuses } from '../../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit } from '../../../../core/limit.js';

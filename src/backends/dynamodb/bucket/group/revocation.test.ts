@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FlatRecord } from '../../../../../tests/support/dynamodb/flat-record.js';
+import { FlatRecord } from '../../../../../tests/support/dynamodb/shard/flat-record.js';
 import {
   amount,
   askEntry,
@@ -9,7 +9,7 @@ import {
   NOW_MS,
   NS,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { ShardImage } from '../../table/items.js';
 import type { Entry } from './entries.js';

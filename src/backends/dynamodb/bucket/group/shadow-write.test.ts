@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { askEntry, imageOf, KEY, NOW_MS, NS, withTokens } from '../../../../../tests/support/dynamodb/shard-images.js';
-import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import {
+  askEntry,
+  imageOf,
+  KEY,
+  NOW_MS,
+  NS,
+  withTokens,
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard/shard-truth.js';
 import { Limit } from '../../../../core/limit.js';
 import type { AskEntry } from './entries.js';
 import type { GroupStep } from './group-state.js';

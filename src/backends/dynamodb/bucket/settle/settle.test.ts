@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
-import { stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { stalePairs } from '../../../../../tests/support/dynamodb/group/random-groups.js';
 import {
   amount,
   imageOf,
@@ -12,8 +12,8 @@ import {
   VERSION,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
-import { accountIn } from '../../../../../tests/support/dynamodb/shard-truth.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { accountIn } from '../../../../../tests/support/dynamodb/shard/shard-truth.js';
 import { applyWrite, writeHolds } from '../../../../core/bucket/bucket.js';
 import { amountOf } from '../../../../core/bucket/decide.js';
 import { Limit } from '../../../../core/limit.js';

@@ -8,7 +8,7 @@ import {
   NOW_MS,
   NS,
   withHolders,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { newBucketImage } from '../new-bucket.js';
 import { buildCreate } from '../../../../../tests/support/dynamodb/write-inputs.js';

@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
-import { type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../../tests/support/dynamodb/shard-engine.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/group/random-groups.js';
+import {
+  type ShardEngine,
+  startShardEngine,
+  TABLE_NAME,
+} from '../../../../../tests/support/dynamodb/shard/shard-engine.js';
 import {
   amount,
   askEntry,
@@ -13,8 +17,8 @@ import {
   NOW_MS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
-import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard/shard-truth.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { type EngineName, findEngine } from '../../../../testing/dynamodb/index.js';

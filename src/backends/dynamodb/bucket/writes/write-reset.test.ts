@@ -7,7 +7,7 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { buildReset } from '../../../../../tests/support/dynamodb/write-inputs.js';
 

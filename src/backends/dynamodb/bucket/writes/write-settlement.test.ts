@@ -8,7 +8,7 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { ShardImage } from '../../table/items.js';
 import { planSettleAll } from '../settle/settle-all.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
-import { imageOf, NOW_MS, NS, withTokens } from '../../../../../tests/support/dynamodb/shard-images.js';
+import { imageOf, NOW_MS, NS, withTokens } from '../../../../../tests/support/dynamodb/shard/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { planSettle } from '../settle/settle.js';
 import { buildHeal, buildUnmark } from '../../../../../tests/support/dynamodb/write-inputs.js';

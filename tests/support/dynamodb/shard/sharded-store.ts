@@ -1,19 +1,19 @@
-import type { Backend } from '../../../src/backend.js';
-import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
-import { adjust } from '../../../src/backends/dynamodb/acquire/change-level.js';
-import { consume } from '../../../src/backends/dynamodb/acquire/consume.js';
-import { extend } from '../../../src/backends/dynamodb/acquire/extend.js';
-import type { Executor, WriteAnswer } from '../../../src/backends/dynamodb/bucket/executor.js';
-import { PRESSURE } from '../../../src/backends/dynamodb/bucket/pressure.js';
-import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { memory } from '../../../src/backends/embedded/memory.js';
-import { type Amount, amountOf } from '../../../src/core/bucket/decide.js';
-import { BackendUnavailable } from '../../../src/core/errors.js';
-import type { Limit } from '../../../src/core/limit.js';
-import { type Deadline, sleep, timeLeftMs } from '../../../src/machine-time.js';
-import { Random } from '../../../src/testing/conformance/kit/random.js';
+import type { Backend } from '../../../../src/backend.js';
+import { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-shards.js';
+import { adjust } from '../../../../src/backends/dynamodb/acquire/change-level.js';
+import { consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
+import { extend } from '../../../../src/backends/dynamodb/acquire/extend.js';
+import type { Executor, WriteAnswer } from '../../../../src/backends/dynamodb/bucket/executor.js';
+import { PRESSURE } from '../../../../src/backends/dynamodb/bucket/pressure.js';
+import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { memory } from '../../../../src/backends/embedded/memory.js';
+import { type Amount, amountOf } from '../../../../src/core/bucket/decide.js';
+import { BackendUnavailable } from '../../../../src/core/errors.js';
+import type { Limit } from '../../../../src/core/limit.js';
+import { type Deadline, sleep, timeLeftMs } from '../../../../src/machine-time.js';
+import { Random } from '../../../../src/testing/conformance/kit/random.js';
 import { FlatRecord } from './flat-record.js';
-import { foreignWrite } from './foreign-writes.js';
+import { foreignWrite } from '../group/foreign-writes.js';
 import { imageOf, KEY, NOW_MS } from './shard-images.js';
 
 /**

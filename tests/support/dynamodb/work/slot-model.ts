@@ -1,15 +1,19 @@
-import { applyWrite, writeHolds } from '../../../src/core/bucket/bucket.js';
-import { heldSlots } from '../../../src/core/bucket/held-slots.js';
-import type { ConfigVersion } from '../../../src/core/config/config.js';
-import { Limit } from '../../../src/core/limit.js';
-import { shareOf } from '../../../src/core/bucket/shard.js';
-import { decodeHolder, encodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { applyShardWrite } from '../../../src/backends/dynamodb/bucket/shard-write.js';
-import { isWhole, newestRules, planSettleAll } from '../../../src/backends/dynamodb/bucket/settle/settle-all.js';
-import { applySettlement, planSettle, type Settlement } from '../../../src/backends/dynamodb/bucket/settle/settle.js';
-import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
-import { planStep, type RepairStep } from '../../../src/backends/dynamodb/reconciler/plan.js';
-import { holderOf, imageOf, KEY, NOW_MS } from './shard-images.js';
+import { applyWrite, writeHolds } from '../../../../src/core/bucket/bucket.js';
+import { heldSlots } from '../../../../src/core/bucket/held-slots.js';
+import type { ConfigVersion } from '../../../../src/core/config/config.js';
+import { Limit } from '../../../../src/core/limit.js';
+import { shareOf } from '../../../../src/core/bucket/shard.js';
+import { decodeHolder, encodeHolder, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { applyShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
+import { isWhole, newestRules, planSettleAll } from '../../../../src/backends/dynamodb/bucket/settle/settle-all.js';
+import {
+  applySettlement,
+  planSettle,
+  type Settlement,
+} from '../../../../src/backends/dynamodb/bucket/settle/settle.js';
+import { planMerge, planSplit } from '../../../../src/backends/dynamodb/bucket/split.js';
+import { planStep, type RepairStep } from '../../../../src/backends/dynamodb/reconciler/plan.js';
+import { holderOf, imageOf, KEY, NOW_MS } from '../shard/shard-images.js';
 
 const RPM = Limit.perMinute('rpm', 60_000);
 const HOUR_MS = 3_600_000;

@@ -1,13 +1,13 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { createTable } from '../../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../../src/machine-time.js';
-import { buildShardItem } from '../../../src/backends/dynamodb/expressions/shard-item.js';
-import { decodeShard, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { buildShardKey, type ShardKey } from '../../../src/backends/dynamodb/table/keys.js';
-import { type Answer, readItem, send, type Table } from '../../../src/backends/dynamodb/client/requests.js';
-import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';
-import type { Operation, Operations } from '../../../src/backends/dynamodb/client/transport.js';
-import { type Engine, type EngineName, startEngine } from '../../../src/testing/dynamodb/index.js';
+import { createTable } from '../../../../src/backends/dynamodb/index.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
+import { buildShardItem } from '../../../../src/backends/dynamodb/expressions/shard-item.js';
+import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { buildShardKey, type ShardKey } from '../../../../src/backends/dynamodb/table/keys.js';
+import { type Answer, readItem, send, type Table } from '../../../../src/backends/dynamodb/client/requests.js';
+import { sdkTransport } from '../../../../src/backends/dynamodb/client/sdk-transport.js';
+import type { Operation, Operations } from '../../../../src/backends/dynamodb/client/transport.js';
+import { type Engine, type EngineName, startEngine } from '../../../../src/testing/dynamodb/index.js';
 
 export const TABLE_NAME = 'headgate-shards';
 

@@ -1,18 +1,18 @@
 import fc from 'fast-check';
-import type { LevelRef } from '../../../src/backend.js';
-import { buildLeaseId } from '../../../src/core/identifiers.js';
-import type { Amount, Holder } from '../../../src/core/bucket/decide.js';
-import { changesBy } from '../../../src/core/bucket/holder-rules.js';
-import { sub } from '../../../src/core/int.js';
-import { Limit } from '../../../src/core/limit.js';
-import { shareOf } from '../../../src/core/bucket/shard.js';
-import type { AskEntry, ChangeEntry, ExtendEntry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { LevelRef } from '../../../../src/backend.js';
+import { buildLeaseId } from '../../../../src/core/identifiers.js';
+import type { Amount, Holder } from '../../../../src/core/bucket/decide.js';
+import { changesBy } from '../../../../src/core/bucket/holder-rules.js';
+import { sub } from '../../../../src/core/int.js';
+import { Limit } from '../../../../src/core/limit.js';
+import { shareOf } from '../../../../src/core/bucket/shard.js';
+import type { AskEntry, ChangeEntry, ExtendEntry } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
 import {
   type Account,
   decodeHolder,
   encodeHolder,
   type ShardImage,
-} from '../../../src/backends/dynamodb/table/items.js';
+} from '../../../../src/backends/dynamodb/table/items.js';
 
 export const NOW_MS = 1_800_000_000_000;
 export const NS = 'AAAAAAAAAA0';

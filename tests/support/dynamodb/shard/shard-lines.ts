@@ -1,14 +1,14 @@
-import type { Tuning } from '../../../src/backend.js';
-import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
-import { sendGroup, Shard } from '../../../src/backends/dynamodb/acquire/shard.js';
-import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import { PRESSURE } from '../../../src/backends/dynamodb/bucket/pressure.js';
-import { deadlineIn } from '../../../src/machine-time.js';
-import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
-import type { Operation, Operations } from '../../../src/backends/dynamodb/client/transport.js';
-import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
+import type { Tuning } from '../../../../src/backend.js';
+import { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-shards.js';
+import { sendGroup, Shard } from '../../../../src/backends/dynamodb/acquire/shard.js';
+import type { Entry, EntryResult } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import { PRESSURE } from '../../../../src/backends/dynamodb/bucket/pressure.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
+import type { Table } from '../../../../src/backends/dynamodb/client/requests.js';
+import type { Operation, Operations } from '../../../../src/backends/dynamodb/client/transport.js';
+import { DynamoDBExecutor } from '../../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import { KEY } from './shard-images.js';
-import { quickRandom } from './quick-random.js';
+import { quickRandom } from '../quick-random.js';
 
 /** Without the deny cache, so that the store gives every answer. */
 export const TUNING: Tuning = { maxRetries: 5, denyCacheMs: 0, bucketLifeFactor: 7, configCacheMs: 60_000 };

@@ -1,13 +1,13 @@
 import { expect } from 'vitest';
-import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import type { Amount } from '../../../src/core/bucket/decide.js';
-import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
-import { accountOf, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { worthOf } from '../../oracle/model.js';
-import { SequentialModel } from '../models/sequential-model.js';
+import type { Entry, EntryResult } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { Amount } from '../../../../src/core/bucket/decide.js';
+import { deltasOf } from '../../../../src/core/bucket/holder-rules.js';
+import { accountOf, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { worthOf } from '../../../oracle/model.js';
+import { SequentialModel } from '../../models/sequential-model.js';
 import type { Driven, Landing, Maintenance } from './drive-group.js';
 import { kindsOf } from './same-as-model.js';
-import { NOW_MS } from './shard-images.js';
+import { NOW_MS } from '../shard/shard-images.js';
 import { isResult } from './told-account.js';
 import type { WideScenario } from './wide-scenarios.js';
 

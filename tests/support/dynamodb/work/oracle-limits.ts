@@ -1,6 +1,6 @@
-import type { Rate } from '../../../src/core/bucket/bucket.js';
-import { Limit } from '../../../src/core/limit.js';
-import type { Scenario } from '../../oracle/scenario.js';
+import type { Rate } from '../../../../src/core/bucket/bucket.js';
+import { Limit } from '../../../../src/core/limit.js';
+import type { Scenario } from '../../../oracle/scenario.js';
 
 /** The name of a limit of the oracle, which knows limits by their index. */
 export function nameOf(limit: number): string {

@@ -1,12 +1,12 @@
-import { BucketShards } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
-import { deadlineIn } from '../../../src/machine-time.js';
-import type { DynamoDBInternals } from '../../../src/backends/dynamodb/dynamodb.js';
-import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
-import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { credit, effectiveTokens } from '../../../src/core/bucket/bucket.js';
-import { amountOf } from '../../../src/core/bucket/decide.js';
-import { Random } from '../../../src/testing/conformance/kit/random.js';
-import type { DynamoWorld, Space } from './world.js';
+import { BucketShards } from '../../../../src/backends/dynamodb/acquire/bucket-shards.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
+import type { DynamoDBInternals } from '../../../../src/backends/dynamodb/dynamodb.js';
+import { DynamoDBExecutor } from '../../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
+import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { credit, effectiveTokens } from '../../../../src/core/bucket/bucket.js';
+import { amountOf } from '../../../../src/core/bucket/decide.js';
+import { Random } from '../../../../src/testing/conformance/kit/random.js';
+import type { DynamoWorld, Space } from '../world.js';
 
 const TIMEOUT_MS = 10_000;
 

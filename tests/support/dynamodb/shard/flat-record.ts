@@ -3,11 +3,11 @@ import type {
   ListStep,
   RecordStep,
   Update,
-} from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
-import { decodeShard, encodeShard, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import type { ShardKey } from '../../../src/backends/dynamodb/table/keys.js';
+} from '../../../../src/backends/dynamodb/bucket/writes/record-write.js';
+import { decodeShard, encodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import type { ShardKey } from '../../../../src/backends/dynamodb/table/keys.js';
 import { KEY } from './shard-images.js';
-import type { Limit } from '../../../src/core/limit.js';
+import type { Limit } from '../../../../src/core/limit.js';
 
 type Value = string | bigint;
 

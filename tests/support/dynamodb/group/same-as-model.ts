@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
-import type { EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { amountOf } from '../../../src/core/bucket/decide.js';
-import { worthOf } from '../../oracle/model.js';
-import type { Answer, SequentialModel } from '../models/sequential-model.js';
-import { accountIn } from './shard-truth.js';
+import type { EntryResult } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { amountOf } from '../../../../src/core/bucket/decide.js';
+import { worthOf } from '../../../oracle/model.js';
+import type { Answer, SequentialModel } from '../../models/sequential-model.js';
+import { accountIn } from '../shard/shard-truth.js';
 
 /** What each entry was told, without the balances. */
 export function kindsOf(answers: readonly (Answer | EntryResult | null)[]): unknown[] {

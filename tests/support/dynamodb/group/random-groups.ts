@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import type { LevelRef } from '../../../src/backend.js';
-import { amountOf, type Holder } from '../../../src/core/bucket/decide.js';
-import type { Limit } from '../../../src/core/limit.js';
-import type { AskEntry, Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import { encodeHolder, decodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
+import type { LevelRef } from '../../../../src/backend.js';
+import { amountOf, type Holder } from '../../../../src/core/bucket/decide.js';
+import type { Limit } from '../../../../src/core/limit.js';
+import type { AskEntry, Entry } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import { encodeHolder, decodeHolder, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import {
   amount,
   askEntry,
@@ -16,7 +16,7 @@ import {
   limitLists,
   NOW_MS,
   VERSION,
-} from './shard-images.js';
+} from '../shard/shard-images.js';
 
 /** A shard as it is stored, and as a process has cached it. */
 export interface StalePair {

@@ -1,10 +1,10 @@
-import { isHeadgateError } from '../../../src/core/errors.js';
-import { type EpochMs, MILLI } from '../../../src/core/units.js';
-import type { Lease } from '../../../src/limiter/lease/lease.js';
-import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
-import type { Random } from '../../../src/testing/conformance/kit/random.js';
+import { isHeadgateError } from '../../../../src/core/errors.js';
+import { type EpochMs, MILLI } from '../../../../src/core/units.js';
+import type { Lease } from '../../../../src/limiter/lease/lease.js';
+import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
+import type { Random } from '../../../../src/testing/conformance/kit/random.js';
 import { LIMIT, RESOURCE } from './bucket-work.js';
-import type { TokenLedger } from '../models/token-ledger.js';
+import type { TokenLedger } from '../../models/token-ledger.js';
 
 export const SLOTS = 'slots';
 

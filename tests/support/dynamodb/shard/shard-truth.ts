@@ -1,7 +1,7 @@
-import { writeHolds } from '../../../src/core/bucket/bucket.js';
-import { compareVersions } from '../../../src/core/config/config.js';
-import type { ShardWrite } from '../../../src/backends/dynamodb/bucket/shard-write.js';
-import type { Account, ShardImage } from '../../../src/backends/dynamodb/table/items.js';
+import { writeHolds } from '../../../../src/core/bucket/bucket.js';
+import { compareVersions } from '../../../../src/core/config/config.js';
+import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
+import type { Account, ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 
 /** Whether a store with `truth` accepts a write that was planned on the image `seen`. */
 export function shardWriteHolds(seen: ShardImage, write: ShardWrite, truth: ShardImage): boolean {

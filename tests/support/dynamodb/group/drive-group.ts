@@ -1,19 +1,23 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { FlatRecord } from './flat-record.js';
+import { FlatRecord } from '../shard/flat-record.js';
 import { findDoubtful, type Foreign, foreignWrite } from './foreign-writes.js';
-import { KEY, NOW_MS, NS } from './shard-images.js';
-import type { LevelRef } from '../../../src/backend.js';
-import { BackendUnavailable } from '../../../src/core/errors.js';
-import { fullTokens } from '../../../src/core/limit.js';
-import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import type { Doubt, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import type { WriteAnswer } from '../../../src/backends/dynamodb/bucket/executor.js';
-import type { CachedImage, GroupAnswer, GroupStep } from '../../../src/backends/dynamodb/bucket/group/group-state.js';
-import { RefundLost } from '../../../src/backends/dynamodb/bucket/group/refund-lost.js';
-import { startGroup, step } from '../../../src/backends/dynamodb/bucket/group/group-write.js';
-import { settleOne } from '../../../src/backends/dynamodb/bucket/settle/settle-one.js';
-import type { Creation, Update } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
+import { KEY, NOW_MS, NS } from '../shard/shard-images.js';
+import type { LevelRef } from '../../../../src/backend.js';
+import { BackendUnavailable } from '../../../../src/core/errors.js';
+import { fullTokens } from '../../../../src/core/limit.js';
+import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import type { Doubt, Entry, EntryResult } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { WriteAnswer } from '../../../../src/backends/dynamodb/bucket/executor.js';
+import type {
+  CachedImage,
+  GroupAnswer,
+  GroupStep,
+} from '../../../../src/backends/dynamodb/bucket/group/group-state.js';
+import { RefundLost } from '../../../../src/backends/dynamodb/bucket/group/refund-lost.js';
+import { startGroup, step } from '../../../../src/backends/dynamodb/bucket/group/group-write.js';
+import { settleOne } from '../../../../src/backends/dynamodb/bucket/settle/settle-one.js';
+import type { Creation, Update } from '../../../../src/backends/dynamodb/bucket/writes/record-write.js';
 
 const MAX_STEPS = 200;
 const LOST = new BackendUnavailable('no answer', 'timeout');

@@ -1,9 +1,9 @@
-import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
-import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
-import { deadlineIn } from '../../../src/machine-time.js';
-import { sendRepeatable, type Table } from '../../../src/backends/dynamodb/client/requests.js';
-import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
-import { buildMerge, buildSplit } from './write-inputs.js';
+import { createWriteId } from '../../../../src/backends/dynamodb/bucket/writes/record-write.js';
+import { planMerge, planSplit } from '../../../../src/backends/dynamodb/bucket/split.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
+import { sendRepeatable, type Table } from '../../../../src/backends/dynamodb/client/requests.js';
+import { readBuckets } from '../../../../src/backends/dynamodb/table/read-buckets.js';
+import { buildMerge, buildSplit } from '../write-inputs.js';
 
 const TIMEOUT_MS = 10_000;
 const MAX_SHARDS = 4;

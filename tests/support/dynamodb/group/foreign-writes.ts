@@ -1,10 +1,10 @@
-import { ATTRIBUTE, encodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import type { Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import { planSettle } from '../../../src/backends/dynamodb/bucket/settle/settle.js';
-import { RecordUpdate, type Update } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
-import { buildSettlement } from '../../../src/backends/dynamodb/bucket/writes/write-settlement.js';
-import { type Amount, amountOf, type Holder } from '../../../src/core/bucket/decide.js';
-import { NOW_MS, NS } from './shard-images.js';
+import { ATTRIBUTE, encodeHolder, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import type { Entry } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import { planSettle } from '../../../../src/backends/dynamodb/bucket/settle/settle.js';
+import { RecordUpdate, type Update } from '../../../../src/backends/dynamodb/bucket/writes/record-write.js';
+import { buildSettlement } from '../../../../src/backends/dynamodb/bucket/writes/write-settlement.js';
+import { type Amount, amountOf, type Holder } from '../../../../src/core/bucket/decide.js';
+import { NOW_MS, NS } from '../shard/shard-images.js';
 
 /**
  * What a foreign writer does. `earlier grant`: a write of an earlier group, which got no answer, lands late and grants an

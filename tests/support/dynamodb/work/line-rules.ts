@@ -1,19 +1,19 @@
-import type { Call, LevelRef } from '../../../src/backend.js';
-import type { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
-import { adjust } from '../../../src/backends/dynamodb/acquire/change-level.js';
-import { consume } from '../../../src/backends/dynamodb/acquire/consume.js';
-import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { pauseShards } from '../../../src/backends/dynamodb/stores/buckets/pause-shards.js';
-import { deadlineIn } from '../../../src/machine-time.js';
-import type { Holder } from '../../../src/core/bucket/decide.js';
-import { changesBy } from '../../../src/core/bucket/holder-rules.js';
-import type { Limit } from '../../../src/core/limit.js';
-import { shareOfCapacity } from '../../../src/core/limit-options.js';
-import type { Part } from '../../oracle/model.js';
-import type { Rules } from '../../oracle/rules.js';
+import type { Call, LevelRef } from '../../../../src/backend.js';
+import type { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-shards.js';
+import { adjust } from '../../../../src/backends/dynamodb/acquire/change-level.js';
+import { consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
+import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { pauseShards } from '../../../../src/backends/dynamodb/stores/buckets/pause-shards.js';
+import { deadlineIn } from '../../../../src/machine-time.js';
+import type { Holder } from '../../../../src/core/bucket/decide.js';
+import { changesBy } from '../../../../src/core/bucket/holder-rules.js';
+import type { Limit } from '../../../../src/core/limit.js';
+import { shareOfCapacity } from '../../../../src/core/limit-options.js';
+import type { Part } from '../../../oracle/model.js';
+import type { Rules } from '../../../oracle/rules.js';
 import { limitOf, nameOf } from './oracle-limits.js';
-import { KEY } from './shard-images.js';
-import { TUNING } from './shard-lines.js';
+import { KEY } from '../shard/shard-images.js';
+import { TUNING } from '../shard/shard-lines.js';
 
 const TIMEOUT_MS = 20_000;
 /** No lease expires during a scenario. */

@@ -1,7 +1,7 @@
-import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { amountOf } from '../../../src/core/bucket/decide.js';
-import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
+import type { ChangeEntry, Entry, EntryResult } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import { amountOf } from '../../../../src/core/bucket/decide.js';
+import { deltasOf } from '../../../../src/core/bucket/holder-rules.js';
 import type { Driven, Landing, Told } from './drive-group.js';
 
 /** What a group has made of a stored shard. */

@@ -1,7 +1,7 @@
-import type { EpochMs } from '../../../src/core/units.js';
-import { isHeadgateError } from '../../../src/core/errors.js';
-import type { Lease } from '../../../src/limiter/lease/lease.js';
-import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
+import type { EpochMs } from '../../../../src/core/units.js';
+import { isHeadgateError } from '../../../../src/core/errors.js';
+import type { Lease } from '../../../../src/limiter/lease/lease.js';
+import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 
 /** An operation of a client. The sender numbers the leases. */
 export type Operation =

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import type { Happening, OtherAnswers } from './drive-group.js';
 import { bucketOf, groups, heldLists, parts } from './random-groups.js';
-import { KEY, limitLists, NOW_MS, VERSION } from './shard-images.js';
-import type { AskEntry, ChangeEntry, Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
-import type { CachedImage } from '../../../src/backends/dynamodb/bucket/group/group-state.js';
-import { decodeHolder, encodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import type { PortableOperation } from '../../../src/core/bucket/portable.js';
-import { Limit } from '../../../src/core/limit.js';
+import { KEY, limitLists, NOW_MS, VERSION } from '../shard/shard-images.js';
+import type { AskEntry, ChangeEntry, Entry } from '../../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { CachedImage } from '../../../../src/backends/dynamodb/bucket/group/group-state.js';
+import { decodeHolder, encodeHolder, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import type { PortableOperation } from '../../../../src/core/bucket/portable.js';
+import { Limit } from '../../../../src/core/limit.js';
 
 /** One group, what is stored and cached when it starts, and what the store answers. */
 export interface WideScenario {
