@@ -66,6 +66,7 @@ describe('errors of the SDK', () => {
     ['lost: connection', { code: 'EPIPE' }],
     ['lost: connection', { code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' }],
     ['lost: connection', { code: 'ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC' }],
+    ['lost: connection', { code: 'ERR_SSL_SSL/TLS_ALERT_BAD_RECORD_MAC' }],
     ['lost: connection', { code: 'HPE_INVALID_CONSTANT' }],
     ['lost: connection', { name: 'TypeError', cause: { code: 'UND_ERR_SOCKET' } }],
     ['lost: connection', { name: 'TypeError', cause: { code: 'ECONNRESET' } }],

@@ -73,7 +73,7 @@ const UNREACHED = /^(?:ECONNREFUSED|ENOTFOUND|EAI_[A-Z]+|EHOSTUNREACH|ENETUNREAC
  * Codes of a broken connection. HPE: the answer is not HTTP. UND: a request handler of the caller's that uses fetch. A bad
  * record of TLS comes after the handshake, so the request may have been sent.
  */
-const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+|ERR_SSL_[A-Z0-9_]*BAD_RECORD_MAC)$/;
+const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+|ERR_SSL_[A-Z0-9_/]*BAD_RECORD_MAC)$/;
 
 /** The SDK's message when it gave up connecting, before it sent anything. It has no code for that. */
 const NO_CONNECTION = /did not establish a connection/;

@@ -68,9 +68,12 @@ const UNSENT_CODES: ReadonlySet<unknown> = new Set([
 /** Failed look-ups of a host. Certificates that are refused, by the names of OpenSSL. */
 const UNSENT_FAMILIES =
   /^(?:EAI_|ERR_TLS_|CERT_|CRL_|ERROR_IN_C|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_)/;
-/** Failed handshakes. Other errors of OpenSSL, such as a bad record, may come after the request. */
+/**
+ * Failed handshakes. Other errors of OpenSSL, such as a bad record, may come after the request. Alerts have `SSLV3_ALERT_` in their
+ * names on Node 20, and `SSL/TLS_ALERT_` since Node 22.
+ */
 const HANDSHAKE =
-  /^ERR_SSL_\w*(?:VERSION|UNSUPPORTED_PROTOCOL|APPLICATION_PROTOCOL|HANDSHAKE|CERTIFICATE|UNKNOWN_CA|UNRECOGNIZED_NAME|CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|HTTP_REQUEST|PACKET_LENGTH)/;
+  /^ERR_SSL_[\w/]*(?:VERSION|UNSUPPORTED_PROTOCOL|APPLICATION_PROTOCOL|HANDSHAKE|CERTIFICATE|UNKNOWN_CA|UNRECOGNIZED_NAME|CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|HTTP_REQUEST|PACKET_LENGTH)/;
 
 const CONNECTING: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
 

@@ -32,6 +32,10 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     const other = await space.open({ ...slots(count), clock });
     return { holding, other };
   };
+  const afterTurns = async (turns: number): Promise<void> => {
+    for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
   const outcomeOf = async (extended: Promise<void>): Promise<'extended' | 'lost'> => {
     try {
       await extended;
@@ -105,18 +109,28 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       const clock = fakeClock(space.clock.now());
       const other = await space.open({ ...slots(1), clock });
       const won = { extended: 0, lost: 0 };
+      // How many turns of the event loop the extension is ahead of the ask, or behind it if negative. Whoever won gets a later start, so
+      // that the rounds are about the moment at which both arrive together, on a machine of any speed.
+      let lead = 0;
+      let step = 1;
+      let last: 'extended' | 'lost' | null = null;
       for (let round = 0; round < 40; round++) {
         const ask = { ...ASK, entityId: `user-${round}` };
         const lease = await holding.acquire(ask);
         clock.set(space.clock.now());
         expect(await other.tryAcquire(ask)).toMatchObject({ granted: false });
         clock.set(space.clock.now() + TTL_MS);
-        const early = round % 2 === 0 ? other.tryAcquire(ask) : null;
-        const extending = outcomeOf(lease.extend(2 * TTL_MS));
-        const [{ granted }, outcome] = await Promise.all([early ?? other.tryAcquire(ask), extending]);
+        const extending = afterTurns(-lead).then(() => outcomeOf(lease.extend(2 * TTL_MS)));
+        const [{ granted }, outcome] = await Promise.all([
+          afterTurns(lead).then(() => other.tryAcquire(ask)),
+          extending,
+        ]);
         expect(granted).toBe(outcome === 'lost');
         expect(await stored(space, ask.entityId)).toEqual({ free: 0, expiries: [2 * TTL_MS] });
         won[outcome] += 1;
+        step = outcome === last ? step * 2 : 1;
+        lead += outcome === 'lost' ? step : -step;
+        last = outcome;
       }
       expect(won.extended).toBeGreaterThan(0);
       expect(won.lost).toBeGreaterThan(0);
