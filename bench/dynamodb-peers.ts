@@ -99,12 +99,7 @@ export async function bareCounter(client: DynamoDB, keys: readonly string[]): Pr
 /** Items like Headgate's, in the same indexes. One write takes from both limits. */
 export async function bareBucket(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
   await headgate({ client }, [SAMPLE]);
-  const found = await client.scan({
-    TableName: TABLE,
-    FilterExpression: 'contains(PK, :sample)',
-    ExpressionAttributeValues: { ':sample': { S: `/BUCKET#${SAMPLE}#` } },
-  });
-  const sample = JSON.stringify(found.Items?.[0]);
+  const sample = JSON.stringify(await readSample(client));
   const copyFor = (key: string): Item => {
     const item = JSON.parse(sample.replaceAll(SAMPLE, key)) as Item;
     return { ...item, PK: { S: `bucket#${key}` }, b_rph_tk: RICH, b_tph_tk: RICH };
@@ -113,6 +108,23 @@ export async function bareBucket(client: DynamoDB, keys: readonly string[]): Pro
   return async (key) => {
     await client.updateItem(takeOne(`bucket#${key}`, 'b_rph_tk', 'b_tph_tk'));
   };
+}
+
+/** A page of a scan may have no item that passes the filter, where other loads have filled the table. */
+async function readSample(client: DynamoDB): Promise<Item> {
+  let next: Item | undefined;
+  do {
+    const page = await client.scan({
+      TableName: TABLE,
+      FilterExpression: 'contains(PK, :sample)',
+      ExpressionAttributeValues: { ':sample': { S: `/BUCKET#${SAMPLE}#` } },
+      ExclusiveStartKey: next,
+    });
+    const [found] = page.Items ?? [];
+    if (found !== undefined) return found;
+    next = page.LastEvaluatedKey;
+  } while (next !== undefined);
+  throw new Error(`The table ${TABLE} has no bucket of ${SAMPLE}`);
 }
 
 /** The writes of `bareBucket` and `bareCounter`, on the same items, sent by the lean transport. */
