@@ -55,7 +55,8 @@ describe.skipIf(CHROMIUM.missing || !isBuilt)(`the site in Chromium${NOTE}`, () 
     await page.getByRole('searchbox').fill('await using');
     await page.getByRole('option').or(page.locator('.result')).first().click();
     await expect.poll(() => new URL(page.url()).pathname).toMatch(/\.html$/);
-    expect(await page.locator('main').innerText()).toContain('await using');
+    // The address changes before the page does.
+    await expect.poll(() => page.locator('main').innerText()).toContain('await using');
     expect(problems).toEqual([]);
     await page.context().close();
   });
