@@ -7,7 +7,7 @@ import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
 import type { Transport } from '../../src/backends/dynamodb/client/transport.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { BucketWorker, type TakerNews, type TakerOrder } from '../support/dynamodb/work/bucket-work.js';
+import { BucketWorker, type TakerNews, type TakerOrder } from '../support/dynamodb/workloads/bucket-work.js';
 
 let nowMs = 0;
 let worker: BucketWorker | null = null;

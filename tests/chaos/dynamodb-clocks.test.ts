@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
 import type { ClockTakerNews, ClockTakerOrder } from './clock-taker.js';
-import { Arena } from '../support/dynamodb/work/arena.js';
+import { Arena } from '../support/dynamodb/workloads/arena.js';
 import { ended, forkable } from '../support/processes/fork-bundled.js';
 
 const found = findEngine('dynoxide');

@@ -4,8 +4,8 @@ import { Limit } from '../../src/core/limit.js';
 import type { Decision } from '../../src/limiter/acquire/decision.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { fault, findEngine } from '../../src/testing/dynamodb/index.js';
-import { LIMIT, RESOURCE } from '../support/dynamodb/work/bucket-work.js';
-import { Arena, sumShards } from '../support/dynamodb/work/arena.js';
+import { LIMIT, RESOURCE } from '../support/dynamodb/workloads/bucket-work.js';
+import { Arena, sumShards } from '../support/dynamodb/workloads/arena.js';
 import { FaultyClient } from '../support/dynamodb/faulty-client.js';
 import { TokenLedger } from '../support/models/token-ledger.js';
 

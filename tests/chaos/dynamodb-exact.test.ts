@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { LIMIT, RESOURCE } from '../support/dynamodb/work/bucket-work.js';
+import { LIMIT, RESOURCE } from '../support/dynamodb/workloads/bucket-work.js';
 import { Demand } from '../support/models/demand.js';
-import { Arena, type Namespace, sumShards } from '../support/dynamodb/work/arena.js';
+import { Arena, type Namespace, sumShards } from '../support/dynamodb/workloads/arena.js';
 import { TakerPool } from './taker-pool.js';
 import { TokenLedger } from '../support/models/token-ledger.js';
 

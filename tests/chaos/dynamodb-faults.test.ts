@@ -5,11 +5,11 @@ import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { BucketWorker, LIMIT, type Operation, RESOURCE } from '../support/dynamodb/work/bucket-work.js';
+import { BucketWorker, LIMIT, type Operation, RESOURCE } from '../support/dynamodb/workloads/bucket-work.js';
 import { Demand } from '../support/models/demand.js';
-import { Arena, type Namespace, sumShards } from '../support/dynamodb/work/arena.js';
+import { Arena, type Namespace, sumShards } from '../support/dynamodb/workloads/arena.js';
 import { FaultyClient } from '../support/dynamodb/faulty-client.js';
-import { SLOTS, SlotWork } from '../support/dynamodb/work/slot-work.js';
+import { SLOTS, SlotWork } from '../support/dynamodb/workloads/slot-work.js';
 import { TokenLedger } from '../support/models/token-ledger.js';
 
 const found = findEngine('dynoxide');

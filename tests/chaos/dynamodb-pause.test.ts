@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { Arena, type Namespace } from '../support/dynamodb/work/arena.js';
-import { LIMIT, type Outcome, RESOURCE } from '../support/dynamodb/work/bucket-work.js';
+import { Arena, type Namespace } from '../support/dynamodb/workloads/arena.js';
+import { LIMIT, type Outcome, RESOURCE } from '../support/dynamodb/workloads/bucket-work.js';
 import { TakerPool } from './taker-pool.js';
 
 const found = findEngine('dynoxide');

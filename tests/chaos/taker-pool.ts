@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import type { TakerNews, TakerOrder } from '../support/dynamodb/work/bucket-work.js';
+import type { TakerNews, TakerOrder } from '../support/dynamodb/workloads/bucket-work.js';
 import { ended, forkable } from '../support/processes/fork-bundled.js';
 
 /** Processes that take from one table. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { lineRules } from '../support/dynamodb/work/line-rules.js';
-import { inWholeTokens, limitOf } from '../support/dynamodb/work/oracle-limits.js';
+import { lineRules } from '../support/dynamodb/workloads/line-rules.js';
+import { inWholeTokens, limitOf } from '../support/dynamodb/workloads/oracle-limits.js';
 import { recordTable } from '../support/dynamodb/shard/record-table.js';
 import { imageOf } from '../support/dynamodb/shard/shard-images.js';
 import { runs } from '../support/runs.js';

@@ -5,7 +5,7 @@ import type { Transport } from '../../../src/backends/dynamodb/client/transport.
 import type { LimiterOptions } from '../../../src/limiter/options.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { fault, type FaultProxy, startFaultProxy } from '../../../src/testing/dynamodb/index.js';
-import type { Arena } from './work/arena.js';
+import type { Arena } from './workloads/arena.js';
 
 /** The delay by a busy machine after which a request still counts as in time. */
 const SLOW_MS = 1_500;

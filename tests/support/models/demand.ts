@@ -1,7 +1,7 @@
 import type { EpochMs } from '../../../src/core/units.js';
 import { MILLI } from '../../../src/core/units.js';
 import type { Random } from '../../../src/testing/conformance/kit/random.js';
-import type { Operation, Outcome } from '../dynamodb/work/bucket-work.js';
+import type { Operation, Outcome } from '../dynamodb/workloads/bucket-work.js';
 import type { TokenLedger } from './token-ledger.js';
 
 export interface DemandShape {

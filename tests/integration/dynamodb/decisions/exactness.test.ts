@@ -5,10 +5,10 @@ import { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
 import { Random } from '../../../../src/testing/conformance/kit/random.js';
 import { type DynamoRequest, fault, findEngine } from '../../../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../../../src/testing/fake-clock.js';
-import { LIMIT, RESOURCE } from '../../../support/dynamodb/work/bucket-work.js';
-import { Arena, sumShards } from '../../../support/dynamodb/work/arena.js';
+import { LIMIT, RESOURCE } from '../../../support/dynamodb/workloads/bucket-work.js';
+import { Arena, sumShards } from '../../../support/dynamodb/workloads/arena.js';
 import { FaultyClient } from '../../../support/dynamodb/faulty-client.js';
-import { SLOTS } from '../../../support/dynamodb/work/slot-work.js';
+import { SLOTS } from '../../../support/dynamodb/workloads/slot-work.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';

@@ -8,7 +8,7 @@ import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
 import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../oracle/store.js';
-import { limitOf, nameOf } from '../../../support/dynamodb/work/oracle-limits.js';
+import { limitOf, nameOf } from '../../../support/dynamodb/workloads/oracle-limits.js';
 import type { ShardEngine } from '../../../support/dynamodb/shard/shard-engine.js';
 import { imageOf } from '../../../support/dynamodb/shard/shard-images.js';
 

@@ -3,7 +3,7 @@ import type { Executor } from '../../../../src/backends/dynamodb/bucket/executor
 import { PRESSURE } from '../../../../src/backends/dynamodb/bucket/pressure.js';
 import type { ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import { FlatRecord } from './flat-record.js';
-import type { SharedTable } from '../work/line-rules.js';
+import type { SharedTable } from '../workloads/line-rules.js';
 
 /** A table with one record, in memory: the real code above the seam of conditional writes, without requests. */
 export function recordTable(image: ShardImage): SharedTable {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SlotModel } from '../../../../../tests/support/dynamodb/work/slot-model.js';
+import { SlotModel } from '../../../../../tests/support/dynamodb/workloads/slot-model.js';
 
 type Write = (model: SlotModel) => void;
 
